@@ -1,0 +1,1 @@
+"""What a planning problem and its answer are."""

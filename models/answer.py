@@ -1,0 +1,142 @@
+"""The answer: ranked plans, how good they are proven to be, and why there may be none."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from partita.models.answer_plan import Boundary, Metrics, Stage, TiedWeight
+from partita.models.base import Many, Model
+from partita.models.objective import Objective
+from partita.models.problem import Problem
+
+Status = Literal["optimal", "feasible", "infeasible", "no_solution"]
+
+
+class Candidate(Model):
+    """One plan.
+
+    Attributes
+    ----------
+    rank
+        1 for the best.
+    metrics, stages, boundaries, tied_weights
+        What it costs and what it is.
+    best_bound
+        Proven bound on every plan that is not ranked before this one, in the unit of the objective; None if unknown.
+    """
+
+    rank: int
+    metrics: Metrics
+    stages: Many[Stage]
+    boundaries: Many[Boundary] = ()
+    tied_weights: Many[TiedWeight] = ()
+    best_bound: float | None = None
+
+
+class Baseline(Model):
+    """What a simple rule would have given: its metrics, its stages and whether they fit into memory."""
+
+    metrics: Metrics
+    stage_sizes: Many[int]
+    fits: bool
+
+
+class Finding(Model):
+    """One limit that cannot be kept.
+
+    Attributes
+    ----------
+    limit
+        The name of the limit.
+    message
+        The finding in words.
+    layer, stage, device
+        Where, as far as it can be told.
+    needed, available, short_by
+        In ``unit``; None where it is not a matter of numbers.
+    """
+
+    limit: str
+    message: str
+    layer: str | None = None
+    stage: int | None = None
+    device: str | None = None
+    needed: int | float | None = None
+    available: int | float | None = None
+    short_by: int | float | None = None
+    unit: Literal["bytes", "s"] | None = None
+
+
+class Infeasibility(Model):
+    """Why there is no plan.
+
+    Attributes
+    ----------
+    message
+        The reason in words.
+    findings
+        The limits that cannot be kept, with numbers.
+    limits_in_force
+        The limits that together leave no plan.
+    smallest_change
+        The smallest change that would allow one; None if none was found.
+    """
+
+    message: str
+    findings: Many[Finding] = ()
+    limits_in_force: Many[str] = ()
+    smallest_change: str | None = None
+
+
+class Effort(Model):
+    """What the search took: solver, wall-clock seconds, rounds, cuts added and variables."""
+
+    solver: str
+    wall_s: float
+    iterations: int = 0
+    cuts: int = 0
+    variables: int = 0
+
+
+class Answer(Model):
+    """The answer to a problem.
+
+    Attributes
+    ----------
+    status
+        Judged from incumbent and bound.
+    objective
+        As asked.
+    best_bound
+        Proven bound on the objective of any plan, in its unit; None if unknown.
+    relative_gap
+        Distance between the best plan and the bound, as a fraction of the plan; None if unknown.
+    candidates
+        The plans, best first.
+    baselines
+        What simple rules would have given, by their names.
+    infeasibility
+        Why there is no plan; None unless the status is ``infeasible``.
+    assumptions, warnings
+        What the figures rest on; what looks like a mistake.
+    solver
+        The effort; the only part that may differ between two runs of one problem.
+    problem, problem_digest
+        The problem, where asked for, and its digest.
+    version
+        The version of Partita.
+    """
+
+    status: Status
+    objective: Objective
+    best_bound: float | None = None
+    relative_gap: float | None = None
+    candidates: Many[Candidate] = ()
+    baselines: dict[str, Baseline] = Field(default={})
+    infeasibility: Infeasibility | None = None
+    assumptions: Many[str] = ()
+    warnings: Many[str] = ()
+    solver: Effort | None = None
+    problem: Problem | None = None
+    problem_digest: str
+    version: str

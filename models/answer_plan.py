@@ -1,0 +1,143 @@
+"""The parts of a priced plan: metrics, stages, boundaries and tied weights."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from partita.models.base import Many, Model
+
+ByteCount = Annotated[int, Field(ge=0)]
+
+
+class Metrics(Model):
+    """What a plan costs.
+
+    Attributes
+    ----------
+    iteration_time_s
+        Makespan and what happens once per iteration.
+    tokens_per_second
+        Over all data-parallel replicas; None where an iteration takes no time.
+    peak_memory_bytes
+        The largest total of any device.
+    bottleneck_time_s
+        The longest busy time per microbatch of any device or, with ``overlapped``, of any boundary in one direction.
+    bubble_fraction
+        The idle share of device time, 0 to 1; None where an iteration takes no time.
+    inter_node_bytes
+        Bytes between nodes in one iteration.
+    """
+
+    iteration_time_s: float
+    tokens_per_second: float | None
+    peak_memory_bytes: ByteCount
+    bottleneck_time_s: float
+    bubble_fraction: float | None
+    inter_node_bytes: ByteCount
+
+
+class Memory(Model):
+    """Bytes of a stage on each of its devices; ``total_bytes`` is the sum of all that is needed.
+
+    Attributes
+    ----------
+    weights_bytes, gradients_bytes, optimizer_bytes, buffers_bytes
+        Model state.
+    activations_bytes, in_flight
+        What ``in_flight`` microbatches keep from forward to backward.
+    communication_bytes, workspace_bytes
+        Buffers for transfers; the largest transient need of a layer.
+    reserve_bytes
+        Kept free on purpose; part of ``total_bytes``.
+    total_bytes, capacity_bytes
+        The sum; the device's whole memory.
+    """
+
+    weights_bytes: ByteCount
+    gradients_bytes: ByteCount
+    optimizer_bytes: ByteCount
+    buffers_bytes: ByteCount
+    activations_bytes: ByteCount
+    in_flight: int
+    communication_bytes: ByteCount
+    workspace_bytes: ByteCount
+    reserve_bytes: ByteCount
+    total_bytes: ByteCount
+    capacity_bytes: ByteCount
+
+
+class Stage(Model):
+    """One stage of a plan.
+
+    Attributes
+    ----------
+    index, rank
+        Position among the stages; position in the pipeline of the rank that runs it.
+    devices
+        The devices that hold it (``node0:5``).
+    layers, recompute
+        Its layers, and those of them that are recomputed.
+    forward_s, backward_s, weight_gradient_s
+        Seconds for one microbatch; ``weight_gradient_s`` is part of ``backward_s``.
+    memory
+        Bytes on each device.
+    """
+
+    index: int
+    rank: int
+    devices: Many[str]
+    layers: Many[str]
+    recompute: Many[str] = ()
+    forward_s: float
+    backward_s: float
+    weight_gradient_s: float
+    memory: Memory
+
+
+class CrossingTensor(Model):
+    """A tensor that crosses a boundary; ``direction`` is the pass that moves it."""
+
+    name: str
+    bytes: ByteCount
+    shape: Many[int] | None = None
+    dtype: str | None = None
+    direction: Literal["forward", "backward"] = "forward"
+
+
+class Boundary(Model):
+    """What passes between two stages for one microbatch, and how.
+
+    Attributes
+    ----------
+    from_stage, to_stage
+        Indices of the stages, in forward direction.
+    tensors
+        What crosses.
+    forward_bytes, backward_bytes
+        Bytes in either direction.
+    path
+        The links taken, by name.
+    bandwidth_bytes_per_s, latency_s
+        Of the path, in one direction; the bandwidth is None where nothing is sent (one device).
+    transfer_s, backward_transfer_s
+        Lower bounds on the seconds of the forward and the backward transfer.
+    """
+
+    from_stage: int
+    to_stage: int
+    tensors: Many[CrossingTensor]
+    forward_bytes: ByteCount
+    backward_bytes: ByteCount
+    path: Many[str]
+    bandwidth_bytes_per_s: float | None
+    latency_s: float
+    transfer_s: float
+    backward_transfer_s: float
+
+
+class TiedWeight(Model):
+    """A weight on several stages; ``synchronised_bytes`` of gradient are exchanged once per iteration."""
+
+    name: str
+    stages: Many[int]
+    synchronised_bytes: ByteCount

@@ -1,0 +1,136 @@
+"""A layer and the other measured ways to run it."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from partita.models.base import Faults, Many, Model, at_most
+from partita.models.quantities import Bytes, Count, Name, Seconds
+
+MAX_OPTIONS = 256
+
+RECOMPUTE_WORDS = frozenset({"none", "choose", "stage"})
+"""Words with a meaning of their own in ``Constraints.recompute``; no option may be named so."""
+
+SELECTORS = ("device", "recompute", "tensor_parallel", "scenario")
+COSTS = (
+    "forward_s",
+    "backward_s",
+    "weight_gradient_s",
+    "activation_bytes",
+    "workspace_bytes",
+    "weight_bytes",
+    "output_bytes",
+)
+
+
+class LayerOption(Model):
+    """Another measured way to run a layer; the fields given here replace the layer's own.
+
+    Attributes
+    ----------
+    device, recompute, tensor_parallel, scenario
+        When the option applies: on this kind of device, with this kind of recompute, at this degree of tensor
+        parallelism, in this scenario. At least one is given; all that are given must hold.
+    forward_s, backward_s, weight_gradient_s
+        Seconds of one microbatch, as in ``Layer``.
+    activation_bytes, workspace_bytes, weight_bytes, output_bytes
+        Bytes, as in ``Layer``.
+    """
+
+    device: Name | None = None
+    recompute: Name | None = None
+    tensor_parallel: Count | None = None
+    scenario: Name | None = None
+    forward_s: Seconds | None = None
+    backward_s: Seconds | None = None
+    weight_gradient_s: Seconds | None = None
+    activation_bytes: Bytes | None = None
+    workspace_bytes: Bytes | None = None
+    weight_bytes: Bytes | None = None
+    output_bytes: Bytes | None = None
+
+    @property
+    def selectors(self) -> tuple[str | None, str | None, int | None, str | None]:
+        """When the option applies: device, recompute, tensor-parallel degree, scenario."""
+        return self.device, self.recompute, self.tensor_parallel, self.scenario
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = Faults()
+        if self.selectors == (None, None, None, None):
+            faults.add((), f"an option says when it applies: give one of {', '.join(SELECTORS)}", code="no_selector")
+        if all(getattr(self, cost) is None for cost in COSTS):
+            faults.add((), f"an option replaces something: give one of {', '.join(COSTS)}", code="no_cost")
+        if self.recompute in RECOMPUTE_WORDS:
+            detail = "this word has a meaning of its own in constraints.recompute; name the option otherwise, as 'full'"
+            faults.add(("recompute",), detail, self.recompute, "reserved_name")
+        faults.raise_if_any("LayerOption")
+        return self
+
+
+class Layer(Model):
+    """The atom that is never cut: an operation, a module or a fused group.
+
+    Attributes
+    ----------
+    name
+        Unique in the model.
+    forward_s
+        Seconds of the forward pass of one microbatch on one device of the reference kind.
+    backward_s
+        Seconds of the whole backward pass: input gradient and weight gradient.
+    weight_gradient_s
+        The part of ``backward_s`` that a zero-bubble schedule may postpone.
+    activation_bytes
+        Bytes kept from forward to backward for one microbatch.
+    workspace_bytes
+        Bytes needed only while the layer runs.
+    weight_bytes
+        Bytes of weights that this layer alone uses.
+    output_bytes
+        Bytes of the tensor to the next layer; only where the model lists no tensors.
+    options
+        Other measured ways to run the layer.
+    """
+
+    name: Name
+    forward_s: Seconds
+    backward_s: Seconds = 0.0
+    weight_gradient_s: Seconds = 0.0
+    activation_bytes: Bytes = 0
+    workspace_bytes: Bytes = 0
+    weight_bytes: Bytes = 0
+    output_bytes: Bytes = 0
+    options: Annotated[Many[LayerOption], Field(fail_fast=True), at_most(MAX_OPTIONS, "options")] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.weight_gradient_s <= self.backward_s and not self.options:
+            return self
+        faults = Faults()
+        if self.weight_gradient_s > self.backward_s:
+            detail = f"the weight gradient is a part of backward_s ({self.backward_s:g} s) and cannot take longer"
+            faults.add(("weight_gradient_s",), detail, self.weight_gradient_s)
+        first: dict[object, int] = {}
+        for index, option in enumerate(self.options):
+            _check_option_times(faults, index, self, option)
+            if first.setdefault(option.selectors, index) != index:
+                detail = f"applies in the same case as option {first[option.selectors]}; keep one of them"
+                faults.add(("options", index), detail, code="repeated")
+        faults.raise_if_any("Layer")
+        return self
+
+
+def _check_option_times(faults: Faults, index: int, layer: Layer, option: LayerOption) -> None:
+    """Refuse an option in which, with what it inherits, the weight gradient takes longer than the backward pass."""
+    whole = layer.backward_s if option.backward_s is None else option.backward_s
+    part = layer.weight_gradient_s if option.weight_gradient_s is None else option.weight_gradient_s
+    if part <= whole or layer.weight_gradient_s > layer.backward_s:
+        return
+    if option.weight_gradient_s is None:
+        detail = f"shorter than the layer's weight_gradient_s ({part:g} s); give weight_gradient_s in this option too"
+        faults.add(("options", index, "backward_s"), detail, whole)
+    else:
+        detail = f"the weight gradient is a part of backward_s ({whole:g} s) and cannot take longer"
+        faults.add(("options", index, "weight_gradient_s"), detail, part)

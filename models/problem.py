@@ -1,0 +1,86 @@
+"""A planning problem: model, cluster, training set-up and what is asked."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from partita.models.base import Faults, Many, Model, at_most
+from partita.models.cluster import Cluster
+from partita.models.constraints import Constraints
+from partita.models.demands import check_demands
+from partita.models.document import read_json, validate
+from partita.models.layer import RECOMPUTE_WORDS
+from partita.models.naming import check_unique
+from partita.models.objective import Limits, Objective
+from partita.models.problem_checks import check_options, check_recompute, check_shares, check_stages, most_stages
+from partita.models.profile import ModelProfile
+from partita.models.quantities import Name, as_choices
+from partita.models.search import Search
+from partita.models.training import Training
+from partita.models.warnings import unit_warnings
+
+
+class Scenario(Model):
+    """A kind of batch, such as a sequence length; ``share`` is its share of the iterations, 0 to 1."""
+
+    name: Name
+    share: Annotated[float, Field(gt=0, le=1)]
+
+
+class Problem(Model):
+    """What is to be planned.
+
+    Attributes
+    ----------
+    model, cluster, training
+        The layers and their costs; the machines; how the model is trained.
+    scenarios
+        Kinds of batch that alternate; memory must fit in all of them.
+    objective, limits, constraints
+        What a plan is judged by, what it must not exceed, and what else is demanded.
+    search
+        How long and how to search.
+    """
+
+    model: ModelProfile
+    cluster: Cluster
+    training: Training
+    scenarios: Annotated[Many[Scenario], at_most(100, "scenarios")] = ()
+    objective: Objective = "iteration_time"
+    limits: Limits = Limits()
+    constraints: Constraints = Constraints()
+    search: Search = Search()
+
+    def warnings(self) -> list[str]:
+        """Name the figures that are valid but look like a mistake in the unit."""
+        return unit_warnings(self.model, self.cluster)
+
+    def most_stages(self) -> int:
+        """Give the largest number of stages that a plan may have, by what is asked and by layers and devices."""
+        asked = self.training.num_stages
+        possible = most_stages(self.model, self.cluster, self.training)
+        return possible if asked is None else min(possible, max(as_choices(asked)))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = Faults()
+        scenarios = [scenario.name for scenario in self.scenarios]
+        check_unique(faults, ("scenarios",), "scenario", scenarios)
+        check_shares(faults, [scenario.share for scenario in self.scenarios])
+        check_options(faults, self.model, self.cluster.devices, scenarios)
+        check_stages(faults, self.model, self.cluster, self.training)
+        check_recompute(faults, self.model, self.constraints.recompute, RECOMPUTE_WORDS)
+        check_demands(faults, self.constraints, self.model.layer_index(), max(1, self.most_stages()))
+        faults.raise_if_any("Problem")
+        return self
+
+
+def read_problem(text: bytes | str) -> Problem:
+    """Read a problem from JSON.
+
+    Raises
+    ------
+    InvalidInput
+        With every fault found, each with its JSON pointer, value and remedy.
+    """
+    return validate(Problem, read_json(text))

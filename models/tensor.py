@@ -1,0 +1,99 @@
+"""What passes between layers, and what several layers hold together."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from partita.models.base import Faults, Many, Model, at_most, unique
+from partita.models.quantities import Bytes, Name, Position
+
+MAX_READERS = 20_000
+
+LayerNames = Annotated[Many[Name], Field(min_length=1, fail_fast=True), unique("layer"), at_most(MAX_READERS, "layers")]
+"""At least one layer, each named once."""
+
+Dimensions = Annotated[Many[Position], Field(fail_fast=True), at_most(64, "dimensions")]
+
+
+class Tensor(Model):
+    """A value that one layer makes and others read: an edge of the graph of layers.
+
+    Attributes
+    ----------
+    name
+        Unique in the model.
+    producer
+        The layer that makes it.
+    consumers
+        The layers that read it, each once.
+    bytes
+        Bytes for one microbatch.
+    gradient_bytes
+        Bytes of its gradient; None means as many as ``bytes``.
+    shape, dtype, stride
+        What the tensor looks like, for export; may be unknown.
+    direction
+        ``pass`` in JSON. A forward tensor orders its layers; a backward tensor is moved in the backward pass, of its
+        own, and imposes no order.
+    """
+
+    name: Name
+    producer: Name
+    consumers: LayerNames
+    bytes: Bytes
+    gradient_bytes: Bytes | None = None
+    shape: Dimensions | None = None
+    dtype: Name | None = None
+    stride: Dimensions | None = None
+    direction: Literal["forward", "backward"] = Field(
+        default="forward", validation_alias="pass", serialization_alias="pass"
+    )
+
+    @property
+    def backward_bytes(self) -> int:
+        """Bytes of gradient that travel from the consumers to the producer; none for a backward tensor."""
+        if self.direction == "backward":
+            return 0
+        return self.bytes if self.gradient_bytes is None else self.gradient_bytes
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = Faults()
+        if self.producer in self.consumers:
+            place = ("consumers", self.consumers.index(self.producer))
+            faults.add(place, "a layer does not read its own tensor; leave it out", self.producer)
+        if self.direction == "backward" and self.gradient_bytes is not None:
+            detail = "a tensor of the backward pass has no gradient of its own; leave gradient_bytes out"
+            faults.add(("gradient_bytes",), detail, self.gradient_bytes)
+        faults.raise_if_any("Tensor")
+        return self
+
+
+class Weight(Model):
+    """Weights with a name; with two or more layers they are tied. ``bytes`` are those of one copy."""
+
+    name: Name
+    bytes: Bytes
+    layers: LayerNames
+
+
+class Buffer(Model):
+    """State that is not trained, such as running statistics; ``mutated`` where the forward pass writes to it.
+
+    ``bytes`` are those of one copy.
+    """
+
+    name: Name
+    bytes: Bytes
+    layers: LayerNames
+    mutated: bool = False
+
+
+class SharedActivation(Model):
+    """One saved storage with several savers, counted once on every stage that holds one of them.
+
+    ``bytes`` are those of one microbatch and not part of any layer's ``activation_bytes``.
+    """
+
+    bytes: Bytes
+    layers: LayerNames

@@ -1,0 +1,128 @@
+"""How the model is trained: schedule, microbatches, parallel degrees and optimizer."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from partita.models.base import Faults, Model
+from partita.models.orders import check_orders
+from partita.models.quantities import Choice, Seconds, as_choices
+from partita.models.schedule import ScheduleField
+
+MAX_MICROBATCHES = 65_536
+
+OptimizerName = Literal["none", "sgd", "sgd_momentum", "adam", "adam_mixed"]
+Communication = Literal["overlapped", "blocking"]
+Routing = Literal["relay", "direct", "host"]
+
+BytesFactor = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class Optimizer(Model):
+    """What training adds to the weights.
+
+    Attributes
+    ----------
+    gradient_bytes_per_weight_byte
+        Bytes of gradient for every byte of weights.
+    state_bytes_per_weight_byte
+        Bytes of optimizer state (moments, master weights) for every byte of weights.
+    step_s
+        Seconds of the optimizer step, once per iteration.
+    """
+
+    gradient_bytes_per_weight_byte: BytesFactor
+    state_bytes_per_weight_byte: BytesFactor
+    step_s: Seconds = 0.0
+
+
+def _optimizer(gradient: float, state: float) -> Optimizer:
+    return Optimizer(gradient_bytes_per_weight_byte=gradient, state_bytes_per_weight_byte=state)
+
+
+OPTIMIZERS: dict[OptimizerName, Optimizer] = {
+    "none": _optimizer(0.0, 0.0),
+    "sgd": _optimizer(1.0, 0.0),
+    "sgd_momentum": _optimizer(1.0, 1.0),
+    "adam": _optimizer(1.0, 2.0),
+    "adam_mixed": _optimizer(2.0, 6.0),
+}
+"""The named optimizers. ``adam`` keeps all in one precision. ``adam_mixed`` has weights of 2 bytes, gradients of 4 and
+12 bytes of master weight and moments: 18 bytes per parameter."""
+
+
+def _optimizer_form(value: object) -> str | None:
+    """Give the tag of the form in which an optimizer is written; None where it is neither."""
+    if isinstance(value, dict | Optimizer):
+        return "(factors)"
+    return "(name)" if isinstance(value, str) else None
+
+
+OptimizerField = Annotated[
+    Annotated[OptimizerName, Tag("(name)")] | Annotated[Optimizer, Tag("(factors)")],
+    Discriminator(_optimizer_form, custom_error_type="optimizer_form", custom_error_message="neither form"),
+]
+"""An optimizer's name, or its factors."""
+
+
+class Training(Model):
+    """One iteration of training or inference.
+
+    Attributes
+    ----------
+    schedule
+        The order of the passes.
+    num_stages
+        Stages of the whole pipeline (with several chunks per rank: all of them); a list to choose from; None for any
+        number that fits.
+    num_microbatches, microbatch_size, sequence_length
+        Microbatches of an iteration, samples of a microbatch, tokens of a sample.
+    tensor_parallel, data_parallel
+        Degrees, or lists to choose from.
+    optimizer
+        A name or factors; None means ``none`` where nothing is trained and ``adam_mixed`` otherwise.
+    communication
+        ``overlapped``: a transfer only delays the next stage. ``blocking``: it occupies both stages.
+    per_stage_degrees
+        Whether the degrees are chosen for each stage.
+    routing
+        How a tensor reaches a stage that is not the next one.
+    """
+
+    schedule: ScheduleField
+    num_stages: Choice | None = None
+    num_microbatches: Annotated[int, Field(ge=1, le=MAX_MICROBATCHES)]
+    microbatch_size: Annotated[int, Field(ge=1, le=2**40)] = 1
+    sequence_length: Annotated[int, Field(ge=1, le=2**40)] = 1
+    tensor_parallel: Choice = 1
+    data_parallel: Choice = 1
+    optimizer: OptimizerField | None = None
+    communication: Communication = "overlapped"
+    per_stage_degrees: bool = False
+    routing: Routing = "relay"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.schedule.orders is not None:
+            faults = Faults()
+            check_orders(faults, ("schedule", "orders"), self.schedule.orders, self.num_microbatches)
+            if not faults.count:
+                _check_stages(faults, self)
+            faults.raise_if_any("Training")
+        return self
+
+    def optimizer_factors(self) -> Optimizer:
+        """Give the bytes and seconds that the optimizer adds."""
+        if isinstance(self.optimizer, Optimizer):
+            return self.optimizer
+        return OPTIMIZERS[self.optimizer or ("adam_mixed" if self.schedule.trains else "none")]
+
+
+def _check_stages(faults: Faults, training: Training) -> None:
+    """Refuse another number of stages than the orders run."""
+    if training.num_stages is None or training.schedule.orders is None:
+        return
+    stages = len({action.stage for order in training.schedule.orders for action in order})
+    if as_choices(training.num_stages) != (stages,):
+        detail = f"the orders run {stages} stages; write {stages}, or leave it out"
+        faults.add(("num_stages",), detail, training.num_stages)

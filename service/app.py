@@ -1,0 +1,93 @@
+"""The web application."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from partita import __version__
+from partita.service import docs_page, evaluations, health, plans
+from partita.service.openapi import openapi_document
+from partita.service.problem_document import BAD_REQUEST, INTERNAL, INVALID, NOT_FOUND, WRONG_METHOD, Place, Refusal
+from partita.service.settings import Settings
+from partita.service.solve_process import Work
+from partita.service.solves import Solves
+from partita.service.work import perform
+
+LOG = logging.getLogger("partita.service")
+
+
+def create_app(settings: Settings | None = None, *, work: Work = perform) -> FastAPI:
+    """Make the application.
+
+    Parameters
+    ----------
+    settings
+        The limits of the server; by default those of ``Settings()``.
+    work
+        What the process of a solve does.
+    """
+    chosen = settings or Settings()
+    app = FastAPI(
+        title="Partita", version=__version__, lifespan=_lifespan, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.state.settings = chosen
+    app.state.solves = Solves(chosen, work)
+    app.state.openapi = openapi_document(chosen)
+    app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
+    for part in (plans, evaluations, health, docs_page):
+        app.include_router(part.router)
+    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(RequestValidationError, _wrong_parameters)
+    app.add_exception_handler(HTTPException, _wrong_place)
+    app.add_exception_handler(Exception, _broken)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Load the solver before it is needed, and leave no solve behind."""
+    solves: Solves = app.state.solves
+    solves.warm_up()
+    yield
+    await asyncio.to_thread(solves.close)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    """Answer with the problem document that was raised."""
+    assert isinstance(error, Refusal)
+    return error.response()
+
+
+async def _wrong_parameters(_: Request, error: Exception) -> Response:
+    """Explain wrong query parameters; bodies are checked elsewhere."""
+    assert isinstance(error, RequestValidationError)
+    errors = tuple(
+        Place(pointer="", detail=line["msg"], code=line["type"], parameter=str(line["loc"][-1]))
+        for line in error.errors()
+    )
+    return Refusal(INVALID, "the query parameters are not valid; see errors", errors).response()
+
+
+async def _wrong_place(request: Request, error: Exception) -> Response:
+    """Answer for paths and methods that do not exist."""
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == NOT_FOUND.status:
+        return Refusal(NOT_FOUND, "there is nothing under this path", headers=headers).response()
+    if error.status_code == WRONG_METHOD.status:
+        detail = f"this path does not take {request.method}; see the header Allow"
+        return Refusal(WRONG_METHOD, detail, headers=headers).response()
+    return Refusal(BAD_REQUEST, str(error.detail), headers=headers).response()
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    """Answer for an error in the service itself; the traceback goes to the log, not to the client."""
+    refusal = Refusal(INTERNAL, "an error inside Partita; the server's log has it under the name in instance")
+    LOG.error("%s: %r", refusal.instance, error)
+    return refusal.response()

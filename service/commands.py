@@ -1,0 +1,36 @@
+"""The commands of ``partita`` and their options."""
+
+import typer
+
+from partita.service.commands_data import import_profile, schema
+from partita.service.commands_plan import evaluate, plan
+from partita.service.commands_serve import serve
+
+app = typer.Typer(
+    help="Plans pipeline parallelism: stages and their placement, with a proven bound.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("plan")(plan)
+app.command("evaluate")(evaluate)
+app.command("import")(import_profile)
+app.command("schema")(schema)
+app.command("serve")(serve)
+
+
+def _show_version(wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted:
+        from partita import __version__
+
+        typer.echo(f"partita {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Plans pipeline parallelism: stages and their placement, with a proven bound."""

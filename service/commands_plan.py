@@ -1,0 +1,155 @@
+"""``partita plan`` and ``partita evaluate``."""
+
+import io
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from partita.service.failures import BAD_INPUT, INFEASIBLE, NO_SOLUTION, Debug, Stopped, guarded
+
+if TYPE_CHECKING:
+    from partita.models.answer import Answer
+    from partita.models.errors import InvalidInput
+    from partita.models.problem import Problem
+    from partita.service.files import PlanFile, ProblemFile
+
+
+class SolverChoice(StrEnum):
+    """The solvers that can be asked for."""
+
+    AUTO = "auto"
+    CP_SAT = "cp-sat"
+    HIGHS = "highs"
+
+
+ProblemName = Annotated[
+    str, typer.Argument(metavar="PROBLEM", help="A problem in JSON, or an answer that holds one; - for standard input.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, also where there is no plan.")]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the answer, with its problem, to a file.")
+]
+
+
+@guarded
+def plan(
+    problem: ProblemName,
+    json: Json = False,
+    output: Output = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Time for the search; by default the problem's own.")
+    ] = None,
+    solver: Annotated[SolverChoice | None, typer.Option(help="The solver; by default the problem's own.")] = None,
+    candidates: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="How many plans to rank; by default the problem's own.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Find ranked plans for a problem, and prove how good they are.
+
+    Exit codes: 0 done, 2 bad input, 3 infeasible, 4 no solution in time, 1 anything else.
+    """
+    from partita.models.errors import InvalidInput
+    from partita.service.files import ProblemFile, check_writable
+    from partita.service.interrupt import ends_at_once
+    from partita.service.progress import watching
+
+    if output is not None:
+        check_writable(output)
+    file = ProblemFile(problem)
+    asked = _with_options(
+        file.problem,
+        {"time_limit_s": time_limit, "solver": None if solver is None else solver.value, "candidates": candidates},
+    )
+    with watching(asked) as watch, ends_at_once(watch.stop):
+        from partita.solver.planner import plan_problem
+
+        try:
+            answer = plan_problem(asked, on_progress=watch.report)
+        except InvalidInput as error:
+            raise file.refused(error.faults) from None
+    _deliver(answer, asked, json=json, output=output)
+
+
+@guarded
+def evaluate(
+    problem: ProblemName,
+    plan: Annotated[
+        str, typer.Argument(metavar="PLAN", help="A plan in JSON, or an answer with plans; - for standard input.")
+    ],
+    json: Json = False,
+    output: Output = None,
+    candidate: Annotated[int, typer.Option(min=1, metavar="RANK", help="Which plan of an answer to take.")] = 1,
+    debug: Debug = False,
+) -> None:
+    """Price a plan that you bring: the same report as for a plan of Partita's own.
+
+    Exit codes: 0 done, 2 bad input, 3 the plan breaks a limit, 1 anything else.
+    """
+    from partita.models.errors import InvalidInput
+    from partita.service.files import STANDARD, PlanFile, ProblemFile, check_writable
+    from partita.service.interrupt import ends_at_once
+
+    if problem == plan == STANDARD:
+        raise Stopped("PROBLEM and PLAN cannot both be standard input; name one file", BAD_INPUT)
+    if output is not None:
+        check_writable(output)
+    asked, given = ProblemFile(problem), PlanFile(plan, candidate)
+    with ends_at_once(lambda: None):
+        from partita.solver.review import evaluate_plan
+
+        try:
+            answer = evaluate_plan(asked.problem, given.plan)
+        except InvalidInput as error:
+            raise _blamed(error, asked, given) from None
+    _deliver(answer, asked.problem, json=json, output=output)
+
+
+def _blamed(error: "InvalidInput", problem: "ProblemFile", plan: "PlanFile") -> Exception:
+    """Find the file that is at fault."""
+    from partita.service.work import belongs_to_plan
+
+    if all(belongs_to_plan(fault.pointer) for fault in error.faults):
+        return plan.refused(error.faults)
+    return problem.refused(error.faults)
+
+
+def _with_options(problem: "Problem", given: dict[str, object]) -> "Problem":
+    """Replace parts of the problem's search by what the options say."""
+    from partita.models.document import validate
+    from partita.models.errors import InvalidInput
+    from partita.models.search import Search
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not chosen:
+        return problem
+    try:
+        search = validate(Search, {**problem.search.model_dump(), **chosen})
+    except InvalidInput as error:
+        named = [(line.pointer[1:].removesuffix("_s").replace("_", "-"), line) for line in error.faults]
+        lines = [f"--{option}: {line.detail} (got {line.value})" for option, line in named]
+        raise Stopped("; ".join(lines), BAD_INPUT) from None
+    return problem.model_copy(update={"search": search})
+
+
+def _deliver(answer: "Answer", problem: "Problem", *, json: bool, output: str | None) -> None:
+    """Write and print the answer, and end with the exit code that its status has."""
+    from partita.service.files import write_whole
+
+    if output is not None:
+        whole = answer.model_copy(update={"problem": problem})
+        write_whole(output, whole.model_dump_json(indent=1) + "\n")
+    if json:
+        sys.stdout.buffer.write(answer.model_dump_json(indent=1).encode() + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        from partita.service.report import print_report
+
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a name that the terminal cannot show is no error
+        print_report(answer, problem, sys.stdout)
+    code = {"infeasible": INFEASIBLE, "no_solution": NO_SOLUTION}.get(answer.status, 0)
+    if code:
+        raise typer.Exit(code)

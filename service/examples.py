@@ -1,0 +1,112 @@
+"""Problems that work as they stand, for the documentation of the service."""
+
+from typing import Any
+
+CHAIN: dict[str, Any] = {
+    "model": {
+        "name": "chain of six layers",
+        "layers": [
+            {"name": "embed", "forward_s": 0.004, "backward_s": 0.008, "weight_bytes": "600MB", "output_bytes": "32MB"},
+            *(
+                {
+                    "name": f"block.{number}",
+                    "forward_s": 0.010,
+                    "backward_s": 0.020,
+                    "weight_bytes": "400MB",
+                    "activation_bytes": "500MB",
+                    "output_bytes": "32MB",
+                }
+                for number in range(4)
+            ),
+            {"name": "head", "forward_s": 0.006, "backward_s": 0.012, "weight_bytes": "600MB"},
+        ],
+    },
+    "cluster": {
+        "devices": {"a100": {"memory_bytes": "80GB", "reserve_bytes": "2GB"}},
+        "nodes": [
+            {
+                "name": "node0",
+                "device": "a100",
+                "count": 4,
+                "fabric": {"bandwidth_bytes_per_s": 300e9, "latency_s": 3e-6},
+            }
+        ],
+    },
+    "training": {"schedule": "1f1b", "num_stages": 3, "num_microbatches": 8, "sequence_length": 2048},
+    "search": {"candidates": 3, "time_limit_s": 5},
+}
+"""A chain on one node, trained with 1F1B."""
+
+GRAPH: dict[str, Any] = {
+    "model": {
+        "name": "graph with a skip and a tied head",
+        "layers": [
+            {"name": "embed", "forward_s": 0.002, "backward_s": 0.004},
+            {"name": "encode", "forward_s": 0.012, "backward_s": 0.025, "weight_bytes": "800MB"},
+            {"name": "middle", "forward_s": 0.009, "backward_s": 0.018, "weight_bytes": "900MB"},
+            {"name": "decode", "forward_s": 0.011, "backward_s": 0.022, "weight_bytes": "800MB"},
+            {"name": "head", "forward_s": 0.003, "backward_s": 0.006},
+        ],
+        "tensors": [
+            {"name": "words", "producer": "embed", "consumers": ["encode"], "bytes": "16MB"},
+            {"name": "skip", "producer": "encode", "consumers": ["middle", "decode"], "bytes": "64MB"},
+            {"name": "code", "producer": "middle", "consumers": ["decode"], "bytes": "8MB"},
+            {"name": "text", "producer": "decode", "consumers": ["head"], "bytes": "16MB"},
+        ],
+        "weights": [{"name": "vocabulary", "bytes": "500MB", "layers": ["embed", "head"]}],
+    },
+    "cluster": {
+        "devices": {"h100": {"memory_bytes": "80GB"}},
+        "nodes": [
+            {
+                "name": "node",
+                "replicas": 2,
+                "device": "h100",
+                "count": 2,
+                "fabric": {"bandwidth_bytes_per_s": 450e9, "latency_s": 3e-6},
+                "uplink": {"bandwidth_bytes_per_s": 25e9, "latency_s": 5e-6},
+            }
+        ],
+    },
+    "training": {"schedule": "1f1b", "num_stages": 3, "num_microbatches": 16},
+    "search": {"candidates": 2, "time_limit_s": 5},
+}
+"""Layers that form a graph, on two nodes with a slow link between them."""
+
+TOO_LARGE: dict[str, Any] = {
+    "model": {"name": "one layer too large", "layers": [{"name": "only", "forward_s": 1.0, "weight_bytes": "100GB"}]},
+    "cluster": {
+        "devices": {"a100": {"memory_bytes": "80GB"}},
+        "nodes": [{"name": "node0", "device": "a100", "count": 1}],
+    },
+    "training": {"schedule": "forward_only", "num_stages": 1, "num_microbatches": 1},
+}
+"""A problem without a plan: the answer says what is short by how much."""
+
+PLANS: dict[str, dict[str, Any]] = {
+    "chain": {"summary": "A chain of six layers on three of four devices", "value": CHAIN},
+    "graph": {"summary": "A graph with a skip and a tied head on two nodes", "value": GRAPH},
+    "too_large": {"summary": "No plan: the answer is 'infeasible' and says why", "value": TOO_LARGE},
+}
+"""Bodies of POST /v1/plans."""
+
+EVALUATIONS: dict[str, dict[str, Any]] = {
+    "sizes": {
+        "summary": "A plan by the number of layers of each stage",
+        "value": {"problem": CHAIN, "plan": {"stage_sizes": [2, 2, 2]}},
+    },
+    "stages": {
+        "summary": "A plan by its layers and devices",
+        "value": {
+            "problem": GRAPH,
+            "plan": {
+                "stages": [
+                    {"layers": ["embed", "encode"], "devices": ["node0:0"]},
+                    {"layers": ["middle"], "devices": ["node0:1"]},
+                    {"layers": ["decode", "head"], "devices": ["node1:0"]},
+                ]
+            },
+        },
+    },
+}
+"""Bodies of POST /v1/evaluations."""

@@ -1,0 +1,164 @@
+"""Errors as the client sees them: problem documents of RFC 9457."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fastapi.responses import Response
+
+from partita.models.base import Many, Model
+from partita.models.errors import Fault
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Place(Model):
+    """One thing that is wrong in a request.
+
+    Attributes
+    ----------
+    pointer
+        JSON pointer (RFC 6901) into the body; the empty text is the whole body.
+    detail
+        What is wrong and what would be right.
+    code
+        A stable name for the kind of fault.
+    value
+        What was found there, in at most 80 characters; null where nothing was.
+    parameter
+        The query parameter that is wrong, where it is not the body.
+    """
+
+    pointer: str
+    detail: str
+    code: str
+    value: str | None = None
+    parameter: str | None = None
+
+
+class ProblemDocument(Model):
+    """Why a request failed (RFC 9457).
+
+    Attributes
+    ----------
+    type
+        Reference to the kind of problem, relative to the server; it leads to a description.
+    title
+        The kind in words.
+    status
+        The status code.
+    detail
+        What happened this time.
+    instance
+        The name of this occurrence, for the server's log.
+    errors
+        Everything that is wrong in the request, with its place.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: Many[Place] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of problem: its name in ``type``, status code, title, and what it means for the client."""
+
+    name: str
+    status: int
+    title: str
+    meaning: str
+
+
+NOT_JSON = Kind("not-json", 400, "The body is not JSON", "The body cannot be read as strict JSON in UTF-8.")
+BODY_LATE = Kind("body-late", 408, "The body did not arrive in time", "Send the whole body without a pause.")
+NOT_FOUND = Kind("not-found", 404, "There is nothing here", "The path is wrong; /docs lists those that exist.")
+WRONG_METHOD = Kind("wrong-method", 405, "Not with this method", "The header Allow names the methods that work here.")
+TOO_LARGE = Kind("body-too-large", 413, "The body is too large", "Send a smaller body; the limit is in the detail.")
+WRONG_TYPE = Kind(
+    "wrong-type", 415, "The body has the wrong type", "Send JSON, not compressed, as Content-Type: application/json."
+)
+INVALID = Kind("invalid-input", 422, "The input is not valid", "Correct what the errors name; each has its place.")
+UNSUPPORTED = Kind(
+    "not-supported-yet", 422, "Not supported yet", "The input is valid but asks for what Partita cannot do yet."
+)
+OVER_LIMIT = Kind(
+    "over-limit", 422, "More than this server allows", "The input is valid but above a limit of this server."
+)
+NO_MEMORY = Kind(
+    "out-of-memory", 422, "Too large for the memory of a solve", "Send a smaller problem or ask for fewer workers."
+)
+BAD_REQUEST = Kind("bad-request", 400, "The request cannot be understood", "Correct what the detail says.")
+INTERNAL = Kind("internal-error", 500, "An error inside Partita", "Not the input's fault; the server's log has more.")
+CRASHED = Kind("solve-crashed", 500, "The solve crashed", "The process of the solve died; the server itself goes on.")
+BUSY = Kind("busy", 503, "The server is busy", "Try again after the seconds in the header Retry-After.")
+OVERRAN = Kind(
+    "solve-overran", 504, "The solve did not stop in time", "It was killed; ask for less, or for a longer time limit."
+)
+
+KINDS = (
+    NOT_JSON,
+    BAD_REQUEST,
+    NOT_FOUND,
+    WRONG_METHOD,
+    BODY_LATE,
+    TOO_LARGE,
+    WRONG_TYPE,
+    INVALID,
+    UNSUPPORTED,
+    OVER_LIMIT,
+    NO_MEMORY,
+    INTERNAL,
+    CRASHED,
+    BUSY,
+    OVERRAN,
+)
+"""All kinds of problem that the service reports."""
+
+
+@dataclass(eq=False)
+class Refusal(Exception):
+    """Raised where a request ends with a problem document.
+
+    Attributes
+    ----------
+    kind
+        What went wrong.
+    detail
+        What happened this time, in words.
+    errors
+        The places in the request.
+    headers
+        Headers that belong to the answer.
+    instance
+        The name of this occurrence.
+    """
+
+    kind: Kind
+    detail: str
+    errors: tuple[Place, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    instance: str = field(default_factory=lambda: f"urn:uuid:{uuid.uuid4()}")
+
+    def response(self) -> Response:
+        """Give the problem document as a response."""
+        document = ProblemDocument(
+            type=f"/docs#{self.kind.name}",
+            title=self.kind.title,
+            status=self.kind.status,
+            detail=self.detail,
+            instance=self.instance,
+            errors=self.errors,
+        )
+        body = document.model_dump_json()
+        return Response(body, self.kind.status, headers=dict(self.headers), media_type=MEDIA_TYPE)
+
+
+def places(faults: Iterable[Fault]) -> tuple[Place, ...]:
+    """Turn faults into the places of a problem document."""
+    return tuple(
+        Place(pointer=fault.pointer, detail=fault.detail, code=fault.code, value=fault.value) for fault in faults
+    )

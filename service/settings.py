@@ -1,0 +1,56 @@
+"""What the service allows and how much it does at once."""
+
+import os
+from dataclasses import dataclass
+
+MIB = 2**20
+GIB = 2**30
+
+
+def _cores() -> int:
+    """Give the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Limits of one server.
+
+    Attributes
+    ----------
+    max_body_bytes
+        Largest body of a request.
+    body_timeout_s
+        Longest time in which a body must have arrived.
+    max_layers, max_devices, max_candidates, max_time_limit_s, max_workers
+        The most that one problem may hold or ask for.
+    solves
+        How many problems are solved at the same time; each has a process of its own.
+    max_waiting
+        How many more requests may be under way at the same time.
+    slot_wait_s
+        Longest time for which a request waits for its turn.
+    reading_s
+        Longest time for reading and checking a problem.
+    grace_s
+        How long a solve may outlive the problem's own time limit before its process is killed.
+    solve_memory_bytes
+        Address space of one solve; 0 for no limit.
+    shutdown_s
+        How long a server that stops waits for requests that are being answered.
+    """
+
+    max_body_bytes: int = 32 * MIB
+    body_timeout_s: float = 60.0
+    max_layers: int = 20_000
+    max_devices: int = 20_000
+    max_candidates: int = 100
+    max_time_limit_s: float = 600.0
+    max_workers: int = max(2, _cores())
+    solves: int = max(1, _cores() // 2)
+    max_waiting: int = 64
+    slot_wait_s: float = 10.0
+    reading_s: float = 30.0
+    grace_s: float = 10.0
+    solve_memory_bytes: int = 16 * GIB
+    shutdown_s: float = 5.0

@@ -1,0 +1,184 @@
+"""One solve in a process of its own, which can be killed at any time and takes nothing else with it.
+
+The processes come from a fork server that has loaded the solver already: starting one takes about 20 ms. The server's
+end, even by ``kill -9``, ends them too. A solve that crashes, needs too much memory or does not stop in time costs its
+own answer only.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+
+from partita.service.outcomes import Answered, Cancelled, Crashed, Failed, Outcome, OutOfMemory, Overran, Refused
+from partita.service.settings import Settings
+from partita.service.work import Accepted, Task, perform
+
+Work = Callable[[Task, Settings, Accepted], Outcome]
+
+PRELOADED = (
+    "partita.service.solve_process",
+    "partita.service.cli",  # every new process imports the program's main module again:
+    "uvicorn",  # it is one of these
+    "partita.solver.planner",
+    "partita.solver.review",
+)
+"""Modules that the fork server loads once."""
+
+_FINAL = (Answered, Refused, OutOfMemory, Failed)
+_PR_SET_PDEATHSIG = 1
+_LAST_WORDS_S = 5.0  # a process whose end of the pipe is closed has ended, or will at once
+
+
+def _context() -> multiprocessing.context.ForkServerContext:
+    """Give the context of the fork server, told what to load."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOADED))
+    return context
+
+
+class SolveProcess:
+    """One solve.
+
+    ``run`` blocks and is called once, in any thread; ``kill`` may be called from any other thread at any time.
+    """
+
+    def __init__(self, task: Task, settings: Settings, work: Work = perform) -> None:
+        self._task = task
+        self._settings = settings
+        self._work = work
+        self._lock = threading.Lock()
+        self._process: ForkServerProcess | None = None
+        self._stopped: Overran | Cancelled | None = None
+        self._watchdog: threading.Timer | None = None
+
+    def run(self) -> Outcome:
+        """Solve, and give the outcome; the process has ended when this returns."""
+        context = _context()
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_child, args=(theirs, self._settings, self._work), daemon=True)
+        try:
+            process.start()
+            theirs.close()
+            with self._lock:
+                self._process = process
+                stopped = self._stopped is not None
+            if not stopped:
+                self._allow(self._settings.reading_s, reading=True)
+                return self._converse(ours, process)
+        finally:
+            self._end(process)
+            ours.close()
+            theirs.close()
+        return self._stopped or Crashed(-signal.SIGKILL)
+
+    def kill(self, why: Overran | Cancelled | None = None) -> None:
+        """End the process at once; ``run`` then gives ``why``, by default that it was cancelled."""
+        with self._lock:
+            if self._stopped is None:
+                self._stopped = why or Cancelled()
+            if self._process is not None and self._process.is_alive():
+                self._process.kill()
+
+    def _converse(self, connection: Connection, process: ForkServerProcess) -> Outcome:
+        """Send the task and take what comes back, until the outcome or the end of the process."""
+        try:
+            connection.send(self._task)
+            while True:
+                message = connection.recv()
+                if isinstance(message, float):
+                    self._allow(message + self._settings.grace_s, reading=False)
+                elif isinstance(message, _FINAL):
+                    return message
+        except (EOFError, OSError):
+            if self._stopped is not None:
+                return self._stopped
+            process.join(_LAST_WORDS_S)
+            return Crashed(process.exitcode or 0)
+
+    def _allow(self, seconds: float, *, reading: bool) -> None:
+        """Let the process run for so many seconds from now."""
+        watchdog = threading.Timer(seconds, self.kill, [Overran(seconds, reading)])
+        watchdog.daemon = True
+        with self._lock:
+            if self._watchdog is not None:
+                self._watchdog.cancel()
+            self._watchdog = watchdog
+        watchdog.start()
+
+    def _end(self, process: ForkServerProcess) -> None:
+        """Leave nothing behind."""
+        with self._lock:
+            if self._watchdog is not None:
+                self._watchdog.cancel()
+            self._process = None
+        if process.pid is not None:
+            process.kill()
+            process.join()
+        process.close()
+
+
+def warm_up() -> None:
+    """Start the fork server and let it load the solver, so that the first solve starts as fast as the others."""
+    process = _context().Process(target=_nothing, daemon=True)
+    process.start()
+    process.join()
+    process.close()
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _child(connection: Connection, settings: Settings, work: Work) -> None:
+    """Do the task that comes over the connection; what the new process runs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then ends this process
+    _end_with_server()
+    _limit(resource.RLIMIT_CORE, 0)
+    if settings.solve_memory_bytes:
+        _limit(resource.RLIMIT_AS, settings.solve_memory_bytes)
+    with contextlib.suppress(OSError):  # the server has gone, or no longer listens
+        connection.send(_outcome(connection, settings, work))
+
+
+def _outcome(connection: Connection, settings: Settings, work: Work) -> Outcome:
+    """Do the task; make an outcome of every error."""
+    try:
+        return work(connection.recv(), settings, lambda limit_s: connection.send(float(limit_s)))
+    except MemoryError:
+        return OutOfMemory(settings.solve_memory_bytes)
+    except Exception:
+        return Failed(traceback.format_exc())
+
+
+def _limit(what: int, value: int) -> None:
+    """Set a limit of this process, or leave it where it is lower already."""
+    _, most = resource.getrlimit(what)
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(what, (value, value))
+
+
+def _end_with_server() -> None:
+    """Have the kernel kill this process when the server ends, or the fork server.
+
+    The fork server is the parent, but it does not end with the server as long as it has children. The server's end
+    shows in a pipe of which it holds the other end; the kernel sends a signal when that is closed.
+    """
+    server = multiprocessing.parent_process()
+    if server is None or sys.platform != "linux":
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    fcntl.fcntl(server.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(server.sentinel, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(server.sentinel, fcntl.F_SETFL, fcntl.fcntl(server.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
+    if not server.is_alive():  # it ended before the line above
+        signal.raise_signal(signal.SIGKILL)

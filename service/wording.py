@@ -1,0 +1,62 @@
+"""Figures as people read them."""
+
+from collections.abc import Iterable, Sequence
+from math import floor, isfinite, log10
+
+_BYTES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+
+
+def significant(number: float, digits: int = 4) -> str:
+    """Write a number with so many significant digits, without an exponent where it is of ordinary size."""
+    if number == 0 or not isfinite(number):
+        return f"{number:g}"
+    exponent = floor(log10(abs(number)))
+    if not -5 <= exponent <= 12:
+        return f"{number:.{digits - 1}e}"
+    return f"{number:,.{max(0, digits - 1 - exponent)}f}".replace(",", " ")
+
+
+def seconds(value: float) -> str:
+    """Write a time in the unit that suits it."""
+    for unit, size in _SECONDS:
+        if abs(value) >= size:
+            return f"{significant(value / size)} {unit}"
+    return "0 s" if value == 0 else f"{significant(value)} s"
+
+
+def sized(value: float) -> str:
+    """Write bytes in the binary unit that suits them."""
+    for unit, size in _BYTES:
+        if abs(value) >= size:
+            return f"{significant(value / size, 3)} {unit}"
+    return f"{value:g} B"
+
+
+def percent(fraction: float) -> str:
+    """Write a fraction in percent; a small one that is not 0 does not become 0."""
+    if fraction != 0 and abs(fraction) < 1e-4:
+        return "under 0.01 %"
+    return f"{fraction * 100:.2f} %" if abs(fraction) < 0.1 else f"{fraction * 100:.1f} %"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Write a number with its noun."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def spans(positions: Iterable[int]) -> list[tuple[int, int]]:
+    """Join neighboring positions to spans of first and last."""
+    found: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if found and found[-1][1] == position - 1:
+            found[-1] = (found[-1][0], position)
+        else:
+            found.append((position, position))
+    return found
+
+
+def first_few(texts: Sequence[str], most: int) -> str:
+    """Join texts by commas, the first few of many."""
+    shown = ", ".join(texts[:most])
+    return shown if len(texts) <= most else f"{shown} and {len(texts) - most} more"

@@ -1,0 +1,119 @@
+"""What is done with the body of a request, from its bytes to the bytes of the answer.
+
+It runs in the process of the solve, so that nothing of it can hold up or take down the server.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from partita.models.answer import Answer
+from partita.models.base import Model
+from partita.models.document import read_json, validate
+from partita.models.errors import Fault, InvalidInput, NotSupportedYet
+from partita.models.plan import GivenPlan
+from partita.models.problem import Problem
+from partita.service.limits import OverLimit, check_limits
+from partita.service.outcomes import Answered, Outcome, RefusalKind, Refused
+from partita.service.settings import Settings
+
+TaskKind = Literal["plan", "evaluation"]
+
+Accepted = Callable[[float], None]
+"""Told once, with the time limit in seconds, that the problem is accepted and the search begins."""
+
+
+class Evaluation(Model):
+    """A problem, and a plan to be priced for it."""
+
+    problem: Problem
+    plan: GivenPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked.
+
+    Attributes
+    ----------
+    kind
+        ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan.
+    body
+        JSON as it came.
+    include_problem
+        Whether the answer repeats the problem.
+    """
+
+    kind: TaskKind
+    body: bytes
+    include_problem: bool = False
+
+
+def perform(task: Task, settings: Settings, accepted: Accepted) -> Outcome:
+    """Read, check and solve; every refusal of the input is an outcome, not an error.
+
+    Parameters
+    ----------
+    task
+        What is asked.
+    settings
+        What the server allows.
+    accepted
+        Called when the search begins.
+    """
+    try:
+        data = read_json(task.body)
+    except InvalidInput as error:
+        return Refused("not_json", error.faults)
+    try:
+        answer, problem = (_plan if task.kind == "plan" else _evaluate)(data, settings, accepted)
+    except InvalidInput as error:
+        return Refused(_refusal_kind(error), error.faults)
+    if task.include_problem:
+        answer = answer.model_copy(update={"problem": problem})
+    return Answered(answer.model_dump_json().encode())
+
+
+def _plan(data: object, settings: Settings, accepted: Accepted) -> tuple[Answer, Problem]:
+    """Find plans for a problem."""
+    from partita.solver.planner import plan_problem
+
+    problem = validate(Problem, data)
+    check_limits(problem, settings)
+    accepted(problem.search.time_limit_s)
+    return plan_problem(problem), problem
+
+
+def _evaluate(data: object, settings: Settings, accepted: Accepted) -> tuple[Answer, Problem]:
+    """Price a given plan."""
+    from partita.solver.review import evaluate_plan
+
+    asked = validate(Evaluation, data)
+    check_limits(asked.problem, settings, "/problem")
+    accepted(asked.problem.search.time_limit_s)
+    try:
+        return evaluate_plan(asked.problem, asked.plan), asked.problem
+    except InvalidInput as error:
+        raise type(error)(_in_whole_body(error.faults)) from None
+
+
+def belongs_to_plan(pointer: str) -> bool:
+    """Tell whether a pointer of the solver's is into the given plan rather than into the problem."""
+    return pointer.split("/")[1:2] in (["stages"], ["stage_sizes"])
+
+
+def _in_whole_body(faults: tuple[Fault, ...]) -> Iterator[Fault]:
+    """Turn pointers into the problem or into the plan into pointers into the whole body."""
+    for fault in faults:
+        first = fault.pointer.split("/")[1:2]
+        if not first or first[0] in Evaluation.model_fields:
+            yield fault
+        else:
+            yield replace(fault, pointer=("/plan" if belongs_to_plan(fault.pointer) else "/problem") + fault.pointer)
+
+
+def _refusal_kind(error: InvalidInput) -> RefusalKind:
+    """Name the kind of refusal."""
+    if isinstance(error, NotSupportedYet):
+        return "not_supported_yet"
+    return "over_limit" if isinstance(error, OverLimit) else "invalid_input"

@@ -1,0 +1,52 @@
+"""HiGHS behind PuLP, as the independent check of CP-SAT. It computes in floating point."""
+
+from collections.abc import Callable
+
+import highspy
+import pulp
+
+from partita.solver.backends.base import Outcome
+from partita.solver.deadline import Deadline
+from partita.solver.program.scale import Scale, floating
+
+RELATIVE_RESOLUTION = 1e-6
+"""Objectives closer than this fraction are one to HiGHS, whose rows hold to 1e-6."""
+
+
+class Highs:
+    """HiGHS as a backend."""
+
+    name = "highs"
+    exact = False
+
+    def __init__(self, seed: int, workers: int) -> None:
+        self._seed, self._workers = seed, workers
+
+    def scale(self, largest_time: int, capacity: int) -> Scale:
+        """Give units in which times and bytes are moderate numbers."""
+        return floating(largest_time, capacity)
+
+    def resolution(self, value: int) -> int:
+        """Give the smallest difference that HiGHS can be trusted with."""
+        return max(1, int(value * RELATIVE_RESOLUTION))
+
+    def solve(self, problem: pulp.LpProblem, deadline: Deadline, on_bound: Callable[[float], None]) -> Outcome:
+        """Solve a problem within the deadline, judging by HiGHS's own status and bound: PuLP 3 gives neither."""
+        solver = pulp.HiGHS(
+            msg=False,
+            timeLimit=max(0.01, deadline.remaining),
+            threads=self._workers,
+            gapRel=0.0,
+            random_seed=self._seed,
+        )
+        solver.actualSolve(problem)
+        model = problem.solverModel
+        status, info = model.getModelStatus(), model.getInfo()
+        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        optimal = status == highspy.HighsModelStatus.kOptimal
+        impossible = status == highspy.HighsModelStatus.kInfeasible
+        bound = float(info.mip_dual_bound)
+        known = not impossible and abs(bound) < highspy.kHighsInf
+        if known:
+            on_bound(bound)
+        return Outcome(found and not impossible, optimal or impossible, bound if known else None)

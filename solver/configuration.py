@@ -1,0 +1,261 @@
+"""The exact search for plans of one number of stages (or of up to so many, where the front may be left out).
+
+Rounds: prune with the best plan known, solve the program for something better, measure what it found, add the path
+that decided its makespan as a cut. When nothing better is left, the best plan is proven.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from partita.solver.backends.base import Backend
+from partita.solver.cuts import CutPool, starting_cuts
+from partita.solver.deadline import Deadline
+from partita.solver.checks import InternalError
+from partita.solver.domains import Ancestry, Domains, any_stage, pinned, within_window, within_work
+from partita.solver.intervals import IntervalView
+from partita.solver.local_search import LocalSearch, learn, stages_of
+from partita.solver.measure import graph_of
+from partita.solver.plans import Judge, Judged, Plan, PlanPool, Signature
+from partita.solver.program.builder import Limits, Request, Setting, StageProgram
+from partita.solver.pruning import Cutoffs, most_work, prune
+from partita.solver.warm_start import Frame, Price, by_memory, by_time, regardless_of_memory, smallest_maximum
+
+MOST_VARIABLES = 400_000
+"""A program of more thresholds than this is not built: it would not be solved, and building it takes minutes."""
+
+
+@dataclass
+class Counters:
+    """Effort of a search."""
+
+    iterations: int = 0
+    cuts: int = 0
+    variables: int = 0
+
+
+@dataclass(frozen=True)
+class Tactics:
+    """What the search uses besides the program itself; all of it except in benchmarks that show what it is worth."""
+
+    warm_start: bool = True
+    pruning: bool = True
+    starting_cuts: bool = True
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What all configurations of a problem share."""
+
+    judge: Judge
+    view: IntervalView
+    ancestry: Ancestry | None
+    backend: Backend
+    plans: PlanPool
+    counters: Counters
+    tactics: Tactics
+    relative_gap: float
+
+
+class Configuration:
+    """Plans of ``num_stages`` stages, or of ``num_stages - optional`` to ``num_stages``.
+
+    Attributes
+    ----------
+    bound
+        Proven: every plan that was not excluded so far has at least this objective, in ticks or bytes.
+    """
+
+    def __init__(self, tools: Tools, num_stages: int, optional: int = 0) -> None:
+        self._tools, self.num_stages, self.optional = tools, num_stages, optional
+        judge = tools.judge
+        graph = graph_of(judge.instance, num_stages)
+        self._frame = Frame(num_stages, optional, graph.in_flight, judge.capacity)
+        self._setting = Setting(judge.instance, judge.figures, judge.groups, graph, self._frame)
+        self._times_matter = judge.metric == "iteration_time" or judge.iteration_limit is not None
+        self._pool = CutPool(graph, judge.instance.blocking) if self._times_matter else None
+        self._search = LocalSearch(tools.view, self._frame, judge, self._pool, tools.plans)
+        self._learned_from: Signature | None = None
+        self.bound = 0
+
+    def warm_up(self, deadline: Deadline) -> None:
+        """Find first plans by dynamic programming and improve them by moves."""
+        judge, frame = self._tools.judge, self._frame
+        first: Price = by_memory if judge.metric == "peak_memory" else by_time
+        starts = [smallest_maximum(self._tools.view, frame, first, deadline)]
+        if self._times_matter and starts[0] is None:  # a path cut is valid whether or not its plan fits
+            starts.append(smallest_maximum(self._tools.view, regardless_of_memory(frame), by_time, deadline))
+        for cuts in starts:
+            if cuts is not None:
+                self._start_from(cuts[np.flatnonzero(np.append(np.diff(cuts) > 0, True))], deadline)
+
+    def _start_from(self, cuts: np.ndarray, deadline: Deadline) -> None:
+        tools, judge = self._tools, self._tools.judge
+        location = judge.instance.topology.in_order(len(cuts) - 1)
+        if location is None:
+            return
+        plan = Plan(stages_of(cuts), location)
+        if self._pool is not None and tools.tactics.starting_cuts and plan.num_stages == self.num_stages:
+            starting_cuts(judge.instance, self._pool, judge.measure(plan).times)
+        judged = judge.judge([plan])[0] if tools.tactics.warm_start else None
+        if judged is not None:
+            tools.plans.add(judged)
+            self._search.improve(judged, deadline)
+
+    def search(
+        self,
+        best: Judged | None,
+        excluded: Sequence[Judged],
+        deadline: Deadline,
+        on_bound: Callable[[int], None],
+    ) -> bool:
+        """Look for plans better than ``best`` that are not excluded, until it is proven that there are none.
+
+        Better plans go into the pool of plans.
+
+        Returns
+        -------
+        bool
+            Whether the proof was finished; ``bound`` then is the objective of the best plan (less the gap allowed).
+        """
+        tools = self._tools
+        ranked = {each.signature for each in excluded}
+        while not deadline.passed:
+            known = tools.plans.best(ranked)
+            if known is not None and (best is None or known.key < best.key):
+                best = known
+            cutoff = self._cutoff(best)
+            if cutoff is not None and self.bound > cutoff:
+                return True
+            self._prepare(best, deadline)
+            domains = self._domains(cutoff)
+            if domains is None or domains.empty:
+                return self._proven(cutoff)
+            outcome = self._round(domains, best, excluded, deadline, on_bound)
+            if outcome is not None:
+                return outcome and self._proven(cutoff)
+        return False
+
+    def _cutoff(self, best: Judged | None) -> int | None:
+        """Give the largest objective that is worth finding; None for any."""
+        if best is None:
+            return None
+        allowed = int(best.objective * self._tools.relative_gap)
+        return best.objective - max(allowed, self._tools.backend.resolution(best.objective))
+
+    def _proven(self, cutoff: int | None) -> bool:
+        self.bound = max(self.bound, NOTHING if cutoff is None else cutoff + 1)
+        return True
+
+    def _prepare(self, best: Judged | None, deadline: Deadline) -> None:
+        """Learn the paths that the neighbors of a new best plan have, once for each."""
+        if self._pool is None or best is None or not self._tools.tactics.starting_cuts:
+            return
+        if best.signature != self._learned_from and best.plan.num_stages == self.num_stages:
+            self._learned_from = best.signature
+            starting_cuts(self._setting.instance, self._pool, best.measures.times)
+            if self._tools.judge.groups.total_order:
+                self._search.learn_from_neighbors(best, deadline)
+
+    def _limits(self, cutoff: int | None) -> Limits:
+        judge = self._tools.judge
+
+        def smaller(limit: int | None, metric: str) -> int | None:
+            values = [value for value in (limit, cutoff if judge.metric == metric else None) if value is not None]
+            return min(values, default=None)
+
+        memory = smaller(judge.capacity, "peak_memory")
+        assert memory is not None
+        return Limits(
+            iteration=smaller(judge.iteration_limit, "iteration_time"),
+            bottleneck=smaller(judge.bottleneck_limit, "bottleneck_time"),
+            memory=memory,
+        )
+
+    def _domains(self, cutoff: int | None) -> Domains | None:
+        """Give what is left to decide for plans within the cutoff; None where nothing is."""
+        tools, judge = self._tools, self._tools.judge
+        limits = self._limits(cutoff)
+        makespan = limits.iteration
+        if makespan is not None and judge.instance.trains:
+            makespan -= int(judge.figures.time(judge.instance.factors.step_s))
+        cutoffs = Cutoffs(makespan, limits.bottleneck)
+        frame = Frame(self.num_stages, self.optional, self._frame.in_flight, limits.memory)
+        groups = judge.groups
+        domains = any_stage(groups, self.num_stages, tools.ancestry)
+        if tools.tactics.pruning and groups.total_order:
+            window = prune(tools.view, frame, cutoffs, self._pool)
+            if window is None:
+                return None
+            domains = within_window(groups, window)
+        elif tools.tactics.pruning and tools.ancestry is not None and not self.optional:
+            most = most_work(tools.view, frame, cutoffs, self._pool)
+            domains = within_work(groups, tools.ancestry, tools.view.work, most, tools.view.state, frame.capacity)
+        return pinned(domains, judge.pins, self.num_stages)
+
+    def _round(
+        self,
+        domains: Domains,
+        best: Judged | None,
+        excluded: Sequence[Judged],
+        deadline: Deadline,
+        on_bound: Callable[[int], None],
+    ) -> bool | None:
+        """Solve the program once; True when nothing better exists, False when time ran out, None to go on."""
+        tools, judge, cutoff = self._tools, self._tools.judge, self._cutoff(best)
+        if int((domains.latest - domains.earliest).sum()) > MOST_VARIABLES:
+            return False
+        limits = self._limits(cutoff)
+        most_time = self._most_time()
+        scale = tools.backend.scale(limits.iteration or limits.bottleneck or most_time, judge.capacity)
+        request = Request(judge.metric, limits, tuple(each.plan for each in excluded))
+        cuts = np.zeros((0, 0), dtype=np.int64) if self._pool is None else self._pool.rows
+        program = StageProgram(self._setting, domains, cuts, request, scale, most_time)
+        program.restrict_apart(judge.apart)
+        tools.counters.iterations += 1
+        tools.counters.cuts = max(tools.counters.cuts, len(cuts))
+        tools.counters.variables = max(tools.counters.variables, program.num_variables)
+        if program.contradiction:
+            return True
+        unit = scale.bytes if judge.metric == "peak_memory" else scale.ticks
+
+        def raise_bound(value: float) -> None:
+            self.bound = max(self.bound, min(int(value * unit), NOTHING if cutoff is None else cutoff + 1))
+            on_bound(self.bound)
+
+        outcome = tools.backend.solve(program.problem, deadline, raise_bound)
+        if outcome.bound is not None:
+            raise_bound(outcome.bound)
+        if not outcome.found:
+            return outcome.exhausted
+        found, news = self._take(program.decode(), deadline)
+        if found is None and self._pool is None and tools.backend.exact:
+            raise InternalError("the program's plan breaks a limit that the program keeps")
+        new_to_ranks = found is not None and found.signature not in {each.signature for each in excluded}
+        if news or (found is not None and new_to_ranks and (best is None or found.key < best.key)):
+            return None
+        return outcome.exhausted
+
+    def _take(self, plan: Plan, deadline: Deadline) -> tuple[Judged | None, bool]:
+        """Keep and improve a plan that the program found, and learn the path that decides its makespan.
+
+        Gives the plan, unless it breaks a limit, and whether its path was news.
+        """
+        tools, judge = self._tools, self._tools.judge
+        judged = judge.judge([plan])[0]
+        tools.plans.add(judged)
+        news = False
+        if self._pool is not None and plan.num_stages == self.num_stages:
+            news = learn(self._pool, judge, judge.measure(plan)) > 0
+        if judged is not None and judge.groups.total_order and tools.tactics.warm_start:
+            self._search.improve(judged, deadline)
+        return judged, news
+
+    def _most_time(self) -> int:
+        """Give a time that no plan exceeds: everything done one after the other on the slowest paths."""
+        return self._tools.judge.longest_time(self.num_stages)
+
+
+NOTHING = 2**62
+"""The bound of a configuration without any plan left."""

@@ -1,0 +1,243 @@
+"""What any assignment of layers to stages and of stages to locations costs: the one place where it is computed.
+
+``stage[i]`` is the stage of layer i, shape (L,); ``location[k]`` the location of stage k, shape (S,). The formulas are
+those of the design, section 5.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from partita.solver.figures import Figures, Times
+from partita.solver.instance import Instance, Storages
+from partita.solver.topology import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What tensors are carried where, for one microbatch.
+
+    ``tensor[x]`` travels across ``pair[x]`` in the pass that ``backward[x]`` tells.
+    """
+
+    tensor: IntArray
+    pair: IntArray
+    backward: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """Bytes and times between stages for one microbatch.
+
+    Attributes
+    ----------
+    traffic
+        What is carried where.
+    path_class
+        Class of the path of every pair, shape (P,).
+    forward_bytes, backward_bytes
+        Of every pair, shape (P,).
+    forward, backward
+        Times of every pair, latency included, shape (P,).
+    host_forward, host_backward
+        Times that every stage spends on writing to and reading from the host, shape (S,).
+    """
+
+    traffic: Traffic
+    path_class: IntArray
+    forward_bytes: IntArray
+    backward_bytes: IntArray
+    forward: Times
+    backward: Times
+    host_forward: Times
+    host_backward: Times
+
+
+def sum_by(groups: IntArray, values: Times, size: int) -> Times:
+    """Add up values by group, exactly for integers."""
+    total = np.zeros(size, dtype=values.dtype)
+    np.add.at(total, groups, values)
+    return total
+
+
+def carried(instance: Instance, stage: IntArray, pairs: IntArray) -> Traffic:
+    """List what travels between which stages.
+
+    With relay, and between neighbors, a tensor crosses every boundary between its producer's stage and its last
+    consumer's; with direct and host it goes once to every other stage that holds a consumer.
+    """
+    num_stages = int(stage.max()) + 1
+    if instance.routing == "relay":
+        return _relayed(instance, stage)
+    numbers = np.zeros((num_stages, num_stages), dtype=np.int64)
+    known = pairs[(pairs < num_stages).all(axis=1)]
+    numbers[known[:, 0], known[:, 1]] = np.flatnonzero((pairs < num_stages).all(axis=1))
+    tensor, ends = _destinations(instance, stage)
+    pair = numbers[ends.min(axis=1), ends.max(axis=1)]
+    return _both_passes(instance, tensor, pair)
+
+
+def _relayed(instance: Instance, stage: IntArray) -> Traffic:
+    edges = instance.edges
+    if not edges.consumers:
+        none = np.zeros(0, dtype=np.int64)
+        return Traffic(none, none, none)
+    flat, starts = _flat_consumers(instance)
+    made = stage[edges.producer]
+    first = np.minimum(made, np.minimum.reduceat(stage[flat], starts))
+    last = np.maximum(made, np.maximum.reduceat(stage[flat], starts))
+    hops = last - first
+    tensor = np.repeat(np.arange(len(made)), hops)
+    offset = np.arange(len(tensor)) - np.repeat(np.cumsum(hops) - hops, hops)
+    return _both_passes(instance, tensor, np.repeat(first, hops) + offset)
+
+
+def _flat_consumers(instance: Instance) -> tuple[IntArray, IntArray]:
+    """Give all consumers in one array, and where those of every tensor start."""
+    consumers = instance.edges.consumers
+    counts = np.array([len(each) for each in consumers], dtype=np.int64)
+    flat = np.concatenate(consumers) if consumers else np.zeros(0, dtype=np.int64)
+    return flat, np.cumsum(counts) - counts
+
+
+def _destinations(instance: Instance, stage: IntArray) -> tuple[IntArray, IntArray]:
+    """Give tensors and the ends (producer's stage, reading stage) of their ways, every way once, shapes (X,), (X, 2)."""
+    flat, _ = _flat_consumers(instance)
+    counts = np.array([len(each) for each in instance.edges.consumers], dtype=np.int64)
+    tensor = np.repeat(np.arange(len(counts)), counts)
+    ways = np.stack([tensor, stage[instance.edges.producer[tensor]], stage[flat]], axis=1)
+    ways = np.unique(ways[ways[:, 1] != ways[:, 2]], axis=0)
+    return ways[:, 0], ways[:, 1:]
+
+
+def _both_passes(instance: Instance, tensor: IntArray, pair: IntArray) -> Traffic:
+    """List the ways of tensors for the passes that move them."""
+    forward = instance.edges.ordered[tensor]
+    backward = ~forward | (instance.edges.backward_bytes[tensor] > 0)
+    backward &= instance.trains
+    return Traffic(
+        np.concatenate([tensor[forward], tensor[backward]]),
+        np.concatenate([pair[forward], pair[backward]]),
+        np.repeat(np.array([0, 1]), [int(forward.sum()), int(backward.sum())]),
+    )
+
+
+def transfers(
+    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, pairs: IntArray
+) -> Transfers:
+    """Price everything that is carried between stages."""
+    traffic = carried(instance, stage, pairs)
+    edges, size = instance.edges, len(pairs)
+    path_class = instance.topology.class_of[location[pairs[:, 0]], location[pairs[:, 1]]]
+    back = traffic.backward == 1
+    sizes = np.where(back, edges.backward_bytes[traffic.tensor], edges.forward_bytes[traffic.tensor])
+    numbers = traffic.pair + size * traffic.backward
+    all_bytes = sum_by(numbers, sizes, 2 * size)
+    all_times = sum_by(numbers, figures.transfer(sizes, path_class[traffic.pair]), 2 * size)
+    host_forward, host_backward = figures.zeros(len(location)), figures.zeros(len(location))
+    if instance.routing == "host":
+        sent = np.bincount(numbers, weights=sizes > 0, minlength=2 * size).astype(np.int64)
+        all_times = 2 * (all_times + sent * np.tile(figures.latency[path_class], 2))
+        if instance.blocking:
+            host_forward, host_backward = _host_times(instance, figures, stage, location)
+            all_times = figures.zeros(2 * size)
+    else:
+        # Neighbors always exchange a message; other pairs only where something is sent.
+        messages = all_bytes.reshape(2, size) > 0
+        messages[:, : len(location) - 1] = True
+        messages[1] &= instance.trains
+        all_times = all_times + messages.reshape(-1) * np.tile(figures.latency[path_class], 2)
+    return Transfers(
+        traffic, path_class, all_bytes[:size], all_bytes[size:], all_times[:size], all_times[size:],
+        host_forward, host_backward,
+    )
+
+
+def _host_times(
+    instance: Instance, figures: Figures, stage: IntArray, location: IntArray
+) -> tuple[Times, Times]:
+    """Give the times in which every stage writes to and reads from the host, in the forward and backward pass.
+
+    A forward tensor is written once and read once by every other stage that needs it, and so is a tensor of the
+    backward pass. A gradient is written by every stage that read the tensor and read by the stage that made it.
+    """
+    tensor, ends = _destinations(instance, stage)
+    edges, num_stages = instance.edges, len(location)
+    written, first = np.unique(tensor, return_index=True)
+    is_forward = edges.ordered[tensor]
+    own = np.concatenate([ends[first, 0], ends[:, 1]])
+    moved = np.concatenate([written, tensor])
+    path_class = instance.topology.class_of[location, location]
+
+    def spent(stages: IntArray, sizes: IntArray) -> Times:
+        moving = sizes > 0
+        stages, sizes = stages[moving], sizes[moving]
+        price = figures.transfer(sizes, path_class[stages]) + figures.latency[path_class[stages]]
+        return sum_by(stages, price, num_stages)
+
+    forward = spent(own, np.where(edges.ordered[moved], edges.forward_bytes[moved], 0))
+    backward = spent(own, np.where(edges.ordered[moved], 0, edges.backward_bytes[moved]))
+    for side in (0, 1):
+        backward = backward + spent(ends[is_forward, side], edges.backward_bytes[tensor[is_forward]])
+    return forward, backward
+
+
+def held(storages: Storages, stage: IntArray) -> tuple[IntArray, IntArray]:
+    """Give which storage is held by which stage, every holding once, shapes (X,) and (X,)."""
+    if not storages.layers:
+        none = np.zeros(0, dtype=np.int64)
+        return none, none
+    storage = np.repeat(np.arange(len(storages.layers)), [len(each) for each in storages.layers])
+    both = np.unique(np.stack([storage, stage[np.concatenate(storages.layers)]], axis=1), axis=0)
+    return both[:, 0], both[:, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class StageMemory:
+    """Bytes of every stage on each of its devices, item by item, shape (S,) each."""
+
+    weights: IntArray
+    gradients: IntArray
+    optimizer: IntArray
+    buffers: IntArray
+    activations: IntArray
+    in_flight: IntArray
+    communication: IntArray
+    workspace: IntArray
+    reserve: int
+
+    @property
+    def total(self) -> IntArray:
+        """The sum of all items."""
+        return (
+            self.weights + self.gradients + self.optimizer + self.buffers
+            + self.activations + self.communication + self.workspace + self.reserve
+        )  # fmt: skip
+
+
+def stage_memory(
+    instance: Instance, stage: IntArray, moved: Transfers, pairs: IntArray, in_flight: IntArray
+) -> StageMemory:
+    """Give the memory of every stage; the receive buffers are those of one microbatch in either direction."""
+    size = len(in_flight)
+    layers = instance.layers
+    weight, holder = held(instance.weights, stage)
+    buffer, keeper = held(instance.buffers, stage)
+    saved, saver = held(instance.shared, stage)
+    workspace = np.zeros(size, dtype=np.int64)
+    np.maximum.at(workspace, stage, layers.workspace)
+    received = np.zeros(size, dtype=np.int64)
+    if instance.routing != "host":
+        received = sum_by(pairs[:, 1], moved.forward_bytes, size) + sum_by(pairs[:, 0], moved.backward_bytes, size)
+    kept = sum_by(stage, layers.activation, size) + sum_by(saver, instance.shared.bytes[saved], size)
+    return StageMemory(
+        weights=sum_by(stage, layers.weight, size) + sum_by(holder, instance.weights.bytes[weight], size),
+        gradients=sum_by(stage, layers.gradient, size) + sum_by(holder, instance.weights.gradient_bytes[weight], size),
+        optimizer=sum_by(stage, layers.optimizer, size) + sum_by(holder, instance.weights.optimizer_bytes[weight], size),
+        buffers=sum_by(keeper, instance.buffers.bytes[buffer], size),
+        activations=in_flight * kept,
+        in_flight=in_flight,
+        communication=received,
+        workspace=workspace,
+        reserve=instance.topology.device.reserve_bytes,
+    )

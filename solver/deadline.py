@@ -1,0 +1,33 @@
+"""Wall-clock time that a search may take."""
+
+from dataclasses import dataclass
+from time import monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment in time (``time.monotonic`` seconds) at which a search must have ended."""
+
+    started: float
+    ends: float
+
+    @classmethod
+    def after(cls, seconds: float) -> "Deadline":
+        """Give the deadline so many seconds from now."""
+        now = monotonic()
+        return cls(now, now + seconds)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never below 0."""
+        return max(0.0, self.ends - monotonic())
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return monotonic() - self.started
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is over."""
+        return monotonic() >= self.ends

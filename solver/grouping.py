@@ -1,0 +1,116 @@
+"""Layers that must share a stage become one group; what is left to decide is the stage of every group.
+
+Layers share a stage when the user says so (together), when no boundary may lie between them (cut_after), when they
+write to one buffer, and when the order of stages leaves no other way (a cycle between such sets).
+"""
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+
+import numpy as np
+
+from partita.models.graph import strong_components
+from partita.models.problem import Problem
+from partita.solver.instance import Instance
+from partita.solver.topology import IntArray
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of layers in a topological order.
+
+    Attributes
+    ----------
+    members
+        The layers of each of the G groups, ascending.
+    group_of
+        The group of every layer, shape (L,).
+    successors
+        For every group, the groups that may not be on an earlier stage, ascending.
+    total_order
+        Whether the order of the groups is the only topological one: then every stage is an interval of groups.
+    """
+
+    members: tuple[IntArray, ...]
+    group_of: IntArray
+    successors: tuple[tuple[int, ...], ...]
+    total_order: bool
+
+    def __len__(self) -> int:
+        """Give the number of groups."""
+        return len(self.members)
+
+
+def group_layers(instance: Instance) -> Groups:
+    """Contract the layers of an instance into groups."""
+    size = instance.num_layers
+    order = _order_edges(instance)
+    links: list[list[int]] = [[] for _ in range(size)]
+    for before, after in order:
+        links[before].append(after)
+    for joined in _joined(instance):
+        for first, second in pairwise(joined):
+            links[first].append(second)
+            links[second].append(first)
+    components = strong_components(links)
+    owner = np.empty(size, dtype=np.int64)
+    for number, component in enumerate(components):
+        owner[component] = number
+    between = {(int(owner[a]), int(owner[b])) for a, b in order if owner[a] != owner[b]}
+    rank = _topological_rank(components, between)
+    members = [np.array([], dtype=np.int64)] * len(components)
+    for number, component in enumerate(components):
+        members[rank[number]] = np.array(component, dtype=np.int64)
+    following: list[set[int]] = [set() for _ in components]
+    for a, b in between:
+        following[rank[a]].add(rank[b])
+    return Groups(
+        members=tuple(members),
+        group_of=np.array(rank, dtype=np.int64)[owner],
+        successors=tuple(tuple(sorted(each)) for each in following),
+        total_order=all(i + 1 in following[i] for i in range(len(components) - 1)),
+    )
+
+
+def _order_edges(instance: Instance) -> list[tuple[int, int]]:
+    """List the pairs of layers of which the second is never on an earlier stage than the first."""
+    edges = instance.edges
+    return [
+        (int(producer), int(consumer))
+        for producer, consumers, ordered in zip(edges.producer, edges.consumers, edges.ordered, strict=True)
+        if ordered
+        for consumer in consumers
+    ]
+
+
+def _joined(instance: Instance) -> list[list[int]]:
+    """List the sets of layers that share a stage."""
+    problem: Problem = instance.problem
+    index = problem.model.layer_index()
+    joined = [[index[name] for name in group] for group in problem.constraints.together]
+    joined += [[index[name] for name in buffer.layers] for buffer in problem.model.buffers if buffer.mutated]
+    if problem.constraints.cut_after is not None:
+        allowed = {index[name] for name in problem.constraints.cut_after}
+        joined += [list(edge) for edge in _order_edges(instance) if edge[0] not in allowed]
+    return joined
+
+
+def _topological_rank(components: list[list[int]], between: set[tuple[int, int]]) -> list[int]:
+    """Number the components topologically, those with the earliest layer first."""
+    waiting = [0] * len(components)
+    after: list[list[int]] = [[] for _ in components]
+    for a, b in between:
+        waiting[b] += 1
+        after[a].append(b)
+    ready = [(component[0], number) for number, component in enumerate(components) if not waiting[number]]
+    heapify(ready)
+    rank = [0] * len(components)
+    for position in range(len(components)):
+        _, number = heappop(ready)
+        rank[number] = position
+        for follower in after[number]:
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                heappush(ready, (components[follower][0], follower))
+    return rank

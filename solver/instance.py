@@ -1,0 +1,302 @@
+"""A problem as arrays: what every layer costs in its context, what connects layers, and where stages can go.
+
+Layers, tensors and storages are numbered in the order of the problem. Times are seconds, sizes bytes; nothing is
+rounded here. Shapes are given as L layers, T tensors, Q storages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.models.errors import InvalidInput
+from partita.models.layer import COSTS, Layer
+from partita.models.problem import Problem
+from partita.models.training import Optimizer
+from partita.solver.topology import IntArray, Topology
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_TOTAL_BYTES = 2**61
+"""Bytes of a model with all its microbatches in flight may not add up to more: sums stay within 64-bit integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storages:
+    """Bytes that several layers hold together, each counted once on every stage that holds one of its layers.
+
+    Attributes
+    ----------
+    names
+        Of the Q storages; empty for shared activations.
+    bytes, gradient_bytes, optimizer_bytes
+        Shape (Q,).
+    layers
+        The layers of each, ascending.
+    """
+
+    names: tuple[str, ...]
+    bytes: IntArray
+    gradient_bytes: IntArray
+    optimizer_bytes: IntArray
+    layers: tuple[IntArray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Tensors between layers.
+
+    Attributes
+    ----------
+    names
+        Of the T tensors.
+    producer
+        Shape (T,).
+    consumers
+        The consumers of each.
+    forward_bytes, backward_bytes
+        Bytes moved in either pass, shape (T,); a forward tensor's gradient counts as backward.
+    ordered
+        Whether the tensor orders its layers (it belongs to the forward pass), shape (T,).
+    """
+
+    names: tuple[str, ...]
+    producer: IntArray
+    consumers: tuple[IntArray, ...]
+    forward_bytes: IntArray
+    backward_bytes: IntArray
+    ordered: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCosts:
+    """Costs of the layers in the problem's context, each of shape (L,).
+
+    ``recomputed`` tells which layers run by the option that ``constraints.recompute`` names.
+    """
+
+    forward: FloatArray
+    backward: FloatArray
+    weight_gradient: FloatArray
+    activation: IntArray
+    workspace: IntArray
+    weight: IntArray
+    gradient: IntArray
+    optimizer: IntArray
+    output: IntArray
+    recomputed: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A problem in arrays, and what of its training set-up the costs depend on."""
+
+    problem: Problem
+    layers: LayerCosts
+    edges: Edges
+    weights: Storages
+    buffers: Storages
+    shared: Storages
+    topology: Topology
+    factors: Optimizer
+
+    @property
+    def num_layers(self) -> int:
+        """How many layers there are."""
+        return len(self.layers.forward)
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a backward pass."""
+        return self.problem.training.schedule.trains
+
+    @property
+    def microbatches(self) -> int:
+        """Microbatches of an iteration."""
+        return self.problem.training.num_microbatches
+
+    @property
+    def blocking(self) -> bool:
+        """Whether a transfer occupies both stages."""
+        return self.problem.training.communication == "blocking"
+
+    @property
+    def routing(self) -> str:
+        """How a tensor reaches a stage: relay, direct or host."""
+        return self.problem.training.routing
+
+    @property
+    def replicas(self) -> int:
+        """Data-parallel degree."""
+        return one(self.problem.training.data_parallel)
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that a stage may use on each device, the reserve included."""
+        limit = self.problem.limits.peak_memory_bytes
+        memory = self.topology.device.memory_bytes
+        return memory if limit is None else min(memory, limit)
+
+
+def one(choice: int | tuple[int, ...]) -> int:
+    """Give the number where a list of numbers has been refused before."""
+    assert isinstance(choice, int), "lists are refused by support.py"
+    return choice
+
+
+def build_instance(problem: Problem) -> Instance:
+    """Resolve a supported problem into arrays.
+
+    Raises
+    ------
+    InvalidInput
+        When the bytes of the model add up to more than can be counted.
+    """
+    training = problem.training
+    factors = training.optimizer_factors()
+    layers = _layer_costs(problem, factors)
+    index = problem.model.layer_index()
+    instance = Instance(
+        problem=problem,
+        layers=layers,
+        edges=_edges(problem, layers, index),
+        weights=_weights(problem, factors, index),
+        buffers=_plain(problem.model.buffers, [item.name for item in problem.model.buffers], index),
+        shared=_plain(problem.model.shared_activations, [], index),
+        topology=Topology(
+            problem.cluster, one(training.tensor_parallel) * one(training.data_parallel), problem.most_stages()
+        ),
+        factors=factors,
+    )
+    _refuse_uncountable(instance)
+    return instance
+
+
+def _layer_costs(problem: Problem, factors: Optimizer) -> LayerCosts:
+    kind = problem.cluster.nodes[0].device
+    speed = problem.cluster.devices[kind].speed
+    recompute = problem.constraints.recompute
+    context = (
+        kind,
+        None if recompute == "none" else recompute,
+        one(problem.training.tensor_parallel),
+        problem.scenarios[0].name if problem.scenarios else None,
+    )
+    rows = [_resolve(layer, context, speed) for layer in problem.model.layers]
+    columns = list(zip(*rows, strict=True))
+    trains = problem.training.schedule.trains
+    weight = np.array(columns[5], dtype=np.int64)
+    return LayerCosts(
+        forward=np.array(columns[0]),
+        backward=np.array(columns[1]) * trains,
+        weight_gradient=np.array(columns[2]) * trains,
+        activation=np.array(columns[3], dtype=np.int64),
+        workspace=np.array(columns[4], dtype=np.int64),
+        weight=weight,
+        gradient=_scaled(columns[5], factors.gradient_bytes_per_weight_byte),
+        optimizer=_scaled(columns[5], factors.state_bytes_per_weight_byte),
+        output=np.array(columns[6], dtype=np.int64),
+        recomputed=np.array(columns[7], dtype=bool),
+    )
+
+
+def _resolve(
+    layer: Layer, context: tuple[str, str | None, int, str | None], speed: float
+) -> tuple[float, float, float, int, int, int, int, bool]:
+    """Give the layer's costs, in the order of ``COSTS``, and whether it is recomputed.
+
+    Options apply from the least to the most specific; a time is divided by the device's speed unless an option that
+    names the device gave it.
+    """
+    costs: dict[str, float | int] = {name: getattr(layer, name) for name in COSTS}
+    measured: set[str] = set()
+    recomputed = False
+    fitting = [
+        option
+        for option in layer.options
+        if all(asked is None or asked == have for asked, have in zip(option.selectors, context, strict=True))
+    ]
+    for option in sorted(fitting, key=lambda each: sum(selector is not None for selector in each.selectors)):
+        recomputed = recomputed or option.recompute is not None
+        for name in COSTS:
+            value = getattr(option, name)
+            if value is not None:
+                costs[name] = value
+                (measured.add if option.device is not None else measured.discard)(name)
+    times = [float(costs[name]) / (1.0 if name in measured else speed) for name in COSTS[:3]]
+    sizes = [int(costs[name]) for name in COSTS[3:]]
+    return times[0], times[1], times[2], sizes[0], sizes[1], sizes[2], sizes[3], recomputed
+
+
+def _scaled(sizes: Sequence[int], factor: float) -> IntArray:
+    """Give sizes times a factor, to whole bytes; what cannot be counted is refused later by its float value."""
+    exact = np.array(sizes, dtype=np.float64) * factor
+    if factor == int(factor) and exact.max(initial=0.0) < MAX_TOTAL_BYTES:
+        return np.array(sizes, dtype=np.int64) * int(factor)
+    return np.minimum(np.rint(exact), MAX_TOTAL_BYTES).astype(np.int64)
+
+
+def _edges(problem: Problem, layers: LayerCosts, index: dict[str, int]) -> Edges:
+    trains = problem.training.schedule.trains
+    if problem.model.tensors is None:
+        count = len(index) - 1
+        names = tuple(layer.name for layer in problem.model.layers[:-1])
+        sizes = layers.output[:-1]
+        chain = np.arange(count, dtype=np.int64)
+        followers = tuple(chain[i : i + 1] + 1 for i in range(count))
+        return Edges(names, chain, followers, sizes, sizes * trains, np.ones(count, dtype=bool))
+    kept = [tensor for tensor in problem.model.tensors if trains or tensor.direction == "forward"]
+    forward = [tensor.direction == "forward" for tensor in kept]
+    sent = [tensor.bytes for tensor in kept]
+    back = [tensor.backward_bytes if ordered else tensor.bytes for tensor, ordered in zip(kept, forward, strict=True)]
+    return Edges(
+        names=tuple(tensor.name for tensor in kept),
+        producer=np.array([index[tensor.producer] for tensor in kept], dtype=np.int64),
+        consumers=tuple(np.array(sorted(index[name] for name in tensor.consumers), dtype=np.int64) for tensor in kept),
+        forward_bytes=np.array(sent, dtype=np.int64) * np.array(forward, dtype=np.int64),
+        backward_bytes=np.array(back, dtype=np.int64) * trains,
+        ordered=np.array(forward, dtype=bool),
+    )
+
+
+def _weights(problem: Problem, factors: Optimizer, index: dict[str, int]) -> Storages:
+    sizes = [weight.bytes for weight in problem.model.weights]
+    return Storages(
+        names=tuple(weight.name for weight in problem.model.weights),
+        bytes=np.array(sizes, dtype=np.int64),
+        gradient_bytes=_scaled(sizes, factors.gradient_bytes_per_weight_byte),
+        optimizer_bytes=_scaled(sizes, factors.state_bytes_per_weight_byte),
+        layers=tuple(_positions(weight.layers, index) for weight in problem.model.weights),
+    )
+
+
+def _plain(items: Sequence[object], names: list[str], index: dict[str, int]) -> Storages:
+    """Make the storages that carry neither gradient nor optimizer state."""
+    sizes = np.array([item.bytes for item in items], dtype=np.int64)  # type: ignore[attr-defined]
+    zero = np.zeros_like(sizes)
+    layers = tuple(_positions(item.layers, index) for item in items)  # type: ignore[attr-defined]
+    return Storages(tuple(names), sizes, zero, zero, layers)
+
+
+def _positions(names: Sequence[str], index: dict[str, int]) -> IntArray:
+    return np.array(sorted(index[name] for name in names), dtype=np.int64)
+
+
+def _refuse_uncountable(instance: Instance) -> None:
+    """Refuse a model whose bytes, with every microbatch in flight, could overflow a 64-bit sum."""
+    layers, in_flight = instance.layers, float(instance.microbatches)
+    once = [layers.weight, layers.gradient, layers.optimizer, layers.workspace]
+    for storages in (instance.weights, instance.buffers):
+        counts = np.array([len(held) for held in storages.layers], dtype=np.float64)
+        once += [(storages.bytes + 0.0 + storages.gradient_bytes + storages.optimizer_bytes) * counts]
+    counts = np.array([len(held) for held in instance.shared.layers], dtype=np.float64)
+    kept = float(layers.activation.sum(dtype=np.float64) + (instance.shared.bytes * counts).sum(dtype=np.float64))
+    moved = float((instance.edges.forward_bytes + 0.0 + instance.edges.backward_bytes).sum()) * in_flight
+    total = sum(float(sizes.sum(dtype=np.float64)) for sizes in once) + kept * in_flight + moved
+    if total > MAX_TOTAL_BYTES:
+        detail = (
+            f"the bytes of the model, its optimizer and {instance.microbatches} microbatches add up to {total:.3g}; "
+            f"at most {MAX_TOTAL_BYTES} can be counted; check the units"
+        )
+        raise InvalidInput.at("/model", detail)

@@ -1,0 +1,206 @@
+"""What stages cost that are intervals of groups in one order: the basis of warm start and of pruning.
+
+Position p lies before group p, so an interval [j, i) starts at position j and ends at position i; there are G + 1
+positions. In a total order every plan consists of intervals. Where transfers depend on more than the two positions
+they are left out here, which makes times and memory lower bounds; every plan is measured anew before it counts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from partita.solver.costs import sum_by
+from partita.solver.figures import Figures
+from partita.solver.grouping import Groups
+from partita.solver.host_intervals import HostTimes
+from partita.solver.instance import Instance, Storages
+from partita.solver.topology import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """All intervals that end at position ``end``; arrays over their starts 0 to end - 1.
+
+    Attributes
+    ----------
+    end
+        The position.
+    state
+        Bytes that do not depend on how many microbatches are in flight, receive buffers apart; they grow with the
+        interval.
+    received
+        Bytes of receive buffers.
+    kept
+        Bytes of every microbatch in flight.
+    busy
+        Busy time of one microbatch, in ticks.
+    """
+
+    end: int
+    state: IntArray
+    received: IntArray
+    kept: IntArray
+    busy: IntArray
+
+    def since(self, first: int) -> "Ending":
+        """Give the intervals that start at ``first`` or later."""
+        return Ending(self.end, self.state[first:], self.received[first:], self.kept[first:], self.busy[first:])
+
+    def memory(self, in_flight: IntArray) -> IntArray:
+        """Give the bytes of every interval on every stage, shape (S, starts)."""
+        return self.state + self.received + in_flight[:, None] * self.kept
+
+
+class IntervalView:
+    """Costs of intervals of groups, in ticks and bytes.
+
+    Parameters
+    ----------
+    instance, figures, groups
+        The problem, its times in ticks and its groups in a topological order.
+
+    Attributes
+    ----------
+    forward, backward
+        Sums of the computing times before every position, shape (G + 1,).
+    near, far
+        Least time of the forward and the backward transfer across every position inside a node and between nodes,
+        shape (2, G + 1).
+    """
+
+    def __init__(self, instance: Instance, figures: Figures, groups: Groups) -> None:
+        self.instance, self.figures, self.groups = instance, figures, groups
+        size = len(groups)
+        layers = instance.layers
+
+        def grouped(values: IntArray) -> IntArray:
+            return sum_by(groups.group_of, values, size).astype(np.int64)
+
+        self.forward = _prefix(grouped(figures.forward.astype(np.int64)))
+        self.backward = _prefix(grouped(figures.backward.astype(np.int64)))
+        self._state = grouped(layers.weight + layers.gradient + layers.optimizer)
+        self._kept = grouped(layers.activation)
+        self._workspace = np.zeros(size, dtype=np.int64)
+        np.maximum.at(self._workspace, groups.group_of, layers.workspace)
+        self._last_holders = self._find_last_holders()
+        self._crossing = self._crossing_bytes()
+        self.near, self.far = self._least_transfers()
+
+    @property
+    def work(self) -> IntArray:
+        """Computing time of every group for one microbatch, shape (G,)."""
+        return np.diff(self.forward + self.backward)
+
+    @property
+    def state(self) -> IntArray:
+        """Bytes of every group's own model state, shape (G,)."""
+        return self._state
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return len(self.groups)
+
+    def _find_last_holders(self) -> list[list[tuple[int, int, bool]]]:
+        """For every group and each shared storage in it: the group before it that holds the storage too (or -1),
+        the bytes, and whether they count for every microbatch in flight."""
+        found: list[list[tuple[int, int, bool]]] = [[] for _ in range(self.size)]
+        instance = self.instance
+        for storages, each_microbatch in ((instance.weights, False), (instance.buffers, False), (instance.shared, True)):
+            for layers, total in zip(storages.layers, _whole(storages), strict=True):
+                previous = -1
+                for group in np.unique(self.groups.group_of[layers]).tolist():
+                    found[group].append((previous, total, each_microbatch))
+                    previous = group
+        return found
+
+    def _crossing_bytes(self) -> IntArray:
+        """Give the bytes relayed across every position in either pass, shape (2, G + 1)."""
+        edges, size = self.instance.edges, self.size
+        change = np.zeros((2, size + 2), dtype=np.int64)
+        if self.instance.routing == "relay" or self.instance.problem.model.tensors is None:
+            for number, consumers in enumerate(edges.consumers):
+                ends = self.groups.group_of[np.append(consumers, edges.producer[number])]
+                first, last = int(ends.min()), int(ends.max())
+                for row, sizes in enumerate((edges.forward_bytes, edges.backward_bytes)):
+                    change[row, first + 1] += sizes[number]
+                    change[row, last + 1] -= sizes[number]
+        crossing = np.cumsum(change, axis=1)[:, : size + 1]
+        crossing[1] *= self.instance.trains
+        return crossing
+
+    def _least_transfers(self) -> tuple[IntArray, IntArray]:
+        """Give the least transfer times over paths inside nodes and between nodes, shape (2, G + 1) each.
+
+        Where stages can only be on one side of that divide, both are equal.
+        """
+        topology, figures = self.instance.topology, self.figures
+        counts = np.array([len(location.slots) for location in topology.locations])
+        usable = np.ones_like(topology.class_of, dtype=bool)
+        np.fill_diagonal(usable, counts > 1)
+        same = topology.node_of[:, None] == topology.node_of[None, :]
+        least = []
+        for mask in (usable & same, usable & ~same):
+            classes = np.unique(topology.class_of[mask])
+            if len(classes):
+                prices = [figures.latency[c] + figures.transfer(self._crossing, int(c)) for c in classes]
+                least.append(np.min(prices, axis=0))
+        if not least:
+            least = [np.zeros((2, self.size + 1), dtype=np.int64)]
+        near, far = least[0], least[-1]
+        if self.instance.routing == "host":
+            near = far = np.zeros((2, self.size + 1), dtype=np.int64)
+        near[1] *= self.instance.trains
+        if far is not near:
+            far[1] *= self.instance.trains
+        return near, far
+
+    def endings(self) -> Iterator[Ending]:
+        """Go through all intervals, by their ends in ascending order.
+
+        The arrays are overwritten by the next step.
+        """
+        size, reserve = self.size, self.instance.topology.device.reserve_bytes
+        state = np.full(size, reserve, dtype=np.int64)
+        kept = np.zeros(size, dtype=np.int64)
+        workspace = np.zeros(size, dtype=np.int64)
+        host = HostTimes(self.instance, self.figures, self.groups) if self.pays_host else None
+        received, any_workspace = self._received(), bool(self._workspace.any())
+        compute = self.forward + self.backward
+        least = np.minimum(self.near, self.far).sum(axis=0)
+        for group in range(size):
+            end = group + 1
+            state[:end] += self._state[group]
+            kept[:end] += self._kept[group]
+            for previous, total, each_microbatch in self._last_holders[group]:
+                (kept if each_microbatch else state)[previous + 1 : end] += total
+            np.maximum(workspace[:end], self._workspace[group], out=workspace[:end])
+            busy = compute[end] - compute[:end]
+            if host is not None:
+                busy = busy + host.extend(group)[:end]
+            elif self.instance.blocking:
+                busy = busy + least[:end] * (np.arange(end) > 0) + (least[end] if end < size else 0)
+            fixed = state[:end] + workspace[:end] if any_workspace else state[:end]
+            yield Ending(end, fixed, received[0, :end] + received[1, end], kept[:end], busy)
+
+    @property
+    def pays_host(self) -> bool:
+        """Whether stages are busy with writing to and reading from the host."""
+        return self.instance.routing == "host" and self.instance.blocking
+
+    def _received(self) -> IntArray:
+        """Give the receive buffers for what arrives across an interval's start and end, shape (2, G + 1)."""
+        if self.instance.routing == "host":
+            return np.zeros_like(self._crossing)
+        received = self._crossing.copy()
+        received[:, [0, -1]] = 0
+        return received
+
+
+def _prefix(values: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(values)])
+
+
+def _whole(storages: Storages) -> list[int]:
+    return (storages.bytes + storages.gradient_bytes + storages.optimizer_bytes).tolist()

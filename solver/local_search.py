@@ -1,0 +1,154 @@
+"""Moves of stage boundaries that improve a plan; every path that stops a move becomes a cut."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from partita.solver.cuts import CutPool
+from partita.solver.deadline import Deadline
+from partita.solver.intervals import IntervalView
+from partita.solver.measure import Measures, graph_weights
+from partita.solver.plans import Judge, Judged, Plan, PlanPool
+from partita.solver.topology import IntArray
+from partita.solver.warm_start import Frame
+
+LONGEST_BLOCK = 32
+"""Most boundaries that move together."""
+
+MOST_MEASURED = 4096
+"""Most plans that one search measures."""
+
+BATCH = 64
+"""Plans measured at once."""
+
+MOST_CUTS = 400
+"""Path cuts that neighbors may add to a pool."""
+
+
+def stages_of(cuts: IntArray) -> IntArray:
+    """Give the stage of every group of a plan whose stage k starts at cuts[k], shape (S + 1,) to (G,)."""
+    return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+
+
+def cuts_of(stage: IntArray, num_stages: int) -> IntArray:
+    """Give where every stage starts, and the end, of stages that are intervals."""
+    return np.searchsorted(stage, np.arange(num_stages + 1)).astype(np.int64)
+
+
+def neighbors(cuts: IntArray) -> IntArray:
+    """Give all plans in which a block of boundaries moves by one, or one boundary by two, shape (N, S + 1)."""
+    stages = len(cuts) - 1
+    rows = []
+    for first in range(1, stages):
+        for last in range(first + 1, min(stages, first + LONGEST_BLOCK) + 1):
+            for step in (-1, 1):
+                moved = cuts.copy()
+                moved[first:last] += step
+                rows.append(moved)
+        for step in (-2, 2):
+            moved = cuts.copy()
+            moved[first] += step
+            rows.append(moved)
+    near = np.array(rows, dtype=np.int64).reshape(-1, stages + 1)
+    return near[(np.diff(near, axis=1) > 0).all(axis=1)]
+
+
+class LocalSearch:
+    """Improves interval plans of one number of stages.
+
+    Parameters
+    ----------
+    view, frame, judge
+        Costs of intervals, the stages, and what plans are judged by.
+    pool
+        Path cuts; None where the makespan does not matter.
+    plans
+        Where every plan measured goes.
+    """
+
+    def __init__(
+        self, view: IntervalView, frame: Frame, judge: Judge, pool: CutPool | None, plans: PlanPool
+    ) -> None:
+        self._view, self._frame, self._judge, self._pool, self._plans = view, frame, judge, pool, plans
+        self._measured = 0
+
+    def improve(self, start: Judged, deadline: Deadline) -> Judged:
+        """Move boundaries while that makes the plan better."""
+        best = start
+        while not deadline.passed and self._measured < MOST_MEASURED:
+            better = next(self._better(best, deadline), None)
+            if better is None:
+                break
+            best = better
+        return best
+
+    def _better(self, best: Judged, deadline: Deadline) -> Iterator[Judged]:
+        """Go through the neighbors that may be better, the most promising first; give those that are."""
+        location = best.plan.location
+        near = neighbors(cuts_of(best.plan.stage, best.plan.num_stages))
+        bound = self._least_objective(near)
+        for rows in self._in_batches(near[np.argsort(bound, kind="stable")], np.sort(bound) <= best.objective):
+            if deadline.passed or self._measured >= MOST_MEASURED:
+                return
+            judged = self._judge_all(rows, location)
+            found = min((each for each in judged if each is not None), key=lambda each: each.key, default=None)
+            if found is not None and found.key < best.key:
+                yield found
+
+    @staticmethod
+    def _in_batches(rows: IntArray, useful: IntArray) -> Iterator[IntArray]:
+        kept = rows[useful]
+        for first in range(0, len(kept), BATCH):
+            yield kept[first : first + BATCH]
+
+    def _judge_all(self, rows: IntArray, location: IntArray) -> list[Judged | None]:
+        """Measure plans, keep them, and keep the paths that decide their makespans."""
+        self._measured += len(rows)
+        judged = self._judge.judge([Plan(stages_of(row), location) for row in rows])
+        for each in judged:
+            self._plans.add(each)
+        self._learn([each for each in judged if each is not None])
+        return judged
+
+    def _learn(self, judged: list[Judged]) -> None:
+        if self._pool is not None and judged and len(self._pool) < MOST_CUTS:
+            weights = graph_weights(self._view.instance, [each.measures.times for each in judged])
+            _, counts = self._pool.graph.critical_paths(weights)
+            self._pool.add(counts)
+
+    def learn_from_neighbors(self, plan: Judged, deadline: Deadline) -> None:
+        """Add the critical paths of the neighbors whose length is least known, until enough cuts are there."""
+        if self._pool is None:
+            return
+        near = neighbors(cuts_of(plan.plan.stage, plan.plan.num_stages))
+        bound = self._least_objective(near)
+        for rows in self._in_batches(near[np.argsort(bound, kind="stable")], np.ones(len(near), dtype=bool)):
+            if deadline.passed or len(self._pool) >= MOST_CUTS or self._measured >= MOST_MEASURED:
+                return
+            self._judge_all(rows, plan.plan.location)
+
+    def _least_objective(self, near: IntArray) -> IntArray:
+        """Bound the objective of interval plans from below, cheaply; plans that cannot fit get a value beyond any."""
+        view = self._view
+        forward = np.diff(view.forward[near], axis=1)
+        backward = np.diff(view.backward[near], axis=1)
+        if self._judge.metric == "iteration_time" and self._pool is not None and len(self._pool):
+            count, size = len(self._pool.graph.pairs), self._frame.num_stages - 1
+            unknown = np.zeros((len(near), 2 * count), dtype=np.int64)
+            times = np.concatenate([forward, backward, unknown], axis=1)
+            if not view.pays_host:
+                first = 2 * self._frame.num_stages
+                times[:, first : first + size] = view.near[0][near[:, 1:-1]]
+                times[:, first + count : first + count + size] = view.near[1][near[:, 1:-1]]
+            return self._pool.lengths(times).max(axis=1)
+        if self._judge.metric == "bottleneck_time":
+            return (forward + backward).max(axis=1)
+        return np.zeros(len(near), dtype=np.int64)
+
+
+def learn(pool: CutPool, judge: Judge, measures: Measures) -> int:
+    """Add a plan's critical path; tell whether it is new."""
+    weights = graph_weights(judge.instance, [measures.times])
+    _, counts = pool.graph.critical_paths(weights)
+    return pool.add(counts)
+

@@ -1,0 +1,171 @@
+"""Plans as the solver handles them: judged in ticks, told apart, and kept in order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from partita.solver.figures import ACCURACY, Figures
+from partita.solver.grouping import Groups
+from partita.solver.instance import Instance
+from partita.solver.measure import Measures, measure
+from partita.solver.topology import IntArray
+
+Signature = tuple[tuple[int, ...], tuple[int, ...]]
+"""Stage of every group and location of every stage, equal places named in order of use: equal plans are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An assignment.
+
+    Attributes
+    ----------
+    stage
+        Stage of every group, shape (G,).
+    location
+        Location of every stage, shape (S,).
+    """
+
+    stage: IntArray
+    location: IntArray
+
+    @property
+    def num_stages(self) -> int:
+        """How many stages there are."""
+        return len(self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A plan with its figures in ticks and bytes.
+
+    ``key`` orders plans: objective first, then peak memory, bytes between nodes, unevenness, and the plan itself.
+    """
+
+    plan: Plan
+    measures: Measures
+    signature: Signature
+    key: tuple[int, int, int, int, Signature]
+
+    @property
+    def objective(self) -> int:
+        """What is minimized, in ticks or bytes."""
+        return self.key[0]
+
+
+class Judge:
+    """Measures plans and tells which are allowed.
+
+    Parameters
+    ----------
+    instance, figures, groups
+        The problem, its times in ticks and its groups.
+    """
+
+    def __init__(self, instance: Instance, figures: Figures, groups: Groups) -> None:
+        self.instance, self.figures, self.groups = instance, figures, groups
+        problem = instance.problem
+        index = problem.model.layer_index()
+        limits = problem.limits
+        self.metric = "iteration_time" if problem.objective == "tokens_per_second" else str(problem.objective)
+        self.capacity = instance.capacity
+        self.iteration_limit = self._floor(limits.iteration_time_s)
+        self.bottleneck_limit = self._floor(limits.bottleneck_time_s)
+        self.pins = {int(groups.group_of[index[name]]): stage for name, stage in problem.constraints.pins.items()}
+        self.apart = [
+            np.array([groups.group_of[index[name]] for name in each], dtype=np.int64)
+            for each in problem.constraints.apart
+        ]
+
+    def _floor(self, seconds: float | None) -> int | None:
+        """Give a limit in ticks; a tick of tolerance makes up for rounding."""
+        return None if seconds is None else int(self.figures.time(seconds * (1 + LIMIT_TOLERANCE)))
+
+    def admits(self, stage: IntArray) -> bool:
+        """Tell whether an assignment of groups keeps pins and groups apart (order and filled stages are given)."""
+        pinned = all(stage[group] == where for group, where in self.pins.items())
+        return pinned and all(len(np.unique(stage[each])) == len(each) for each in self.apart)
+
+    def judge(self, plans: Sequence[Plan]) -> list[Judged | None]:
+        """Measure plans of equally many stages; None in place of those that break a limit or a constraint."""
+        admitted = [self.admits(plan.stage) for plan in plans]
+        expanded = [
+            (plan.stage[self.groups.group_of], plan.location) for plan, fine in zip(plans, admitted, strict=True) if fine
+        ]
+        measured = iter(measure(self.instance, self.figures, expanded) if expanded else [])
+        return [self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)]
+
+    def _judged(self, plan: Plan, measures: Measures) -> Judged | None:
+        if measures.peak_memory > self.capacity:
+            return None
+        if self.iteration_limit is not None and measures.iteration > self.iteration_limit:
+            return None
+        if self.bottleneck_limit is not None and measures.bottleneck > self.bottleneck_limit:
+            return None
+        location = self.instance.topology.canonical(plan.location)
+        signature = (tuple(plan.stage.tolist()), tuple(location.tolist()))
+        busy = measures.times.forward_busy + measures.times.backward_busy
+        key = (
+            self.objective(measures),
+            measures.peak_memory,
+            measures.inter_node_bytes,
+            int(busy.max() - busy.min()),
+            signature,
+        )
+        return Judged(Plan(plan.stage, location), measures, signature, key)
+
+    def measure(self, plan: Plan) -> Measures:
+        """Measure one plan, whether or not it is allowed."""
+        return measure(self.instance, self.figures, [(plan.stage[self.groups.group_of], plan.location)])[0]
+
+    def longest_time(self, num_stages: int) -> int:
+        """Give a time that no plan exceeds: everything, one after the other, on the slowest paths, in ticks."""
+        figures, edges = self.figures, self.instance.edges
+        slowest = int(np.argmin(figures.bandwidth))
+        moved = figures.transfer(edges.forward_bytes + edges.backward_bytes, slowest).sum()
+        messages = 2 * (num_stages + len(edges.producer)) * num_stages * figures.latency.max()
+        once = figures.forward.sum() + figures.backward.sum() + 4 * num_stages * moved + messages
+        weights = self.instance.weights.bytes + self.instance.weights.gradient_bytes
+        synchronised = 4 * figures.reduction(weights, 2, slowest).sum() + len(weights) * figures.latency.max()
+        layers = self.instance.layers.weight + self.instance.layers.gradient
+        replicas = 2 * figures.reduction(layers, 2, slowest).sum() + figures.latency.max()
+        extra = synchronised + replicas + int(figures.time(self.instance.factors.step_s))
+        return int(self.instance.microbatches * once + extra)
+
+    def objective(self, measures: Measures) -> int:
+        """Give what is minimized, in ticks or bytes."""
+        if self.metric == "peak_memory":
+            return measures.peak_memory
+        return int(measures.bottleneck if self.metric == "bottleneck_time" else measures.iteration)
+
+
+LIMIT_TOLERANCE = ACCURACY
+"""A plan that meets a time limit to this fraction keeps it."""
+
+MOST_KEPT = 2000
+"""Plans kept in a pool; the worst are forgotten."""
+
+
+@dataclass
+class PlanPool:
+    """The best plans found so far, each once."""
+
+    _plans: dict[Signature, Judged] = field(default_factory=dict)
+
+    def add(self, judged: Judged | None) -> None:
+        """Keep a plan, unless it is None."""
+        if judged is not None:
+            self._plans.setdefault(judged.signature, judged)
+            if len(self._plans) > 2 * MOST_KEPT:
+                kept = sorted(self._plans.values(), key=lambda each: each.key)[:MOST_KEPT]
+                self._plans = {each.signature: each for each in kept}
+
+    def best(self, excluded: set[Signature], num_stages: int | None = None) -> Judged | None:
+        """Give the first plan in order that is not excluded; with so many stages, where a number is given."""
+        candidates = [
+            each
+            for signature, each in self._plans.items()
+            if signature not in excluded and num_stages in (None, each.plan.num_stages)
+        ]
+        return min(candidates, key=lambda each: each.key, default=None)

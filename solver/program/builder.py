@@ -1,0 +1,157 @@
+"""Assembles the program of a configuration, with cutoffs and no-good cuts (C15, C16), and reads plans from it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pulp
+
+from partita.solver.domains import Domains
+from partita.solver.event_graph import EventGraph
+from partita.solver.figures import Figures
+from partita.solver.grouping import Groups
+from partita.solver.instance import Instance
+from partita.solver.plans import Plan
+from partita.solver.program.assignment import Assignment, add_apart, add_assignment
+from partita.solver.program.linear import Linear, Program, Variable
+from partita.solver.program.memory import MemoryRows
+from partita.solver.program.placement import Placement, add_placement
+from partita.solver.program.scale import Scale
+from partita.solver.program.timing import TimingRows
+from partita.solver.program.transfers import TransferBuilder
+from partita.solver.topology import IntArray
+from partita.solver.warm_start import Frame
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Largest values of the metrics, in ticks and bytes; None where a metric does not matter."""
+
+    iteration: int | None
+    bottleneck: int | None
+    memory: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a configuration.
+
+    Attributes
+    ----------
+    objective
+        ``iteration_time``, ``bottleneck_time`` or ``peak_memory``.
+    limits
+        Cutoffs of all metrics, that of the objective included.
+    excluded
+        Plans that must not be found again.
+    """
+
+    objective: str
+    limits: Limits
+    excluded: tuple[Plan, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a configuration is made of: the problem in ticks, and its stages."""
+
+    instance: Instance
+    figures: Figures
+    groups: Groups
+    graph: EventGraph
+    frame: Frame
+
+
+class StageProgram:
+    """The program of a configuration.
+
+    Parameters
+    ----------
+    setting
+        The configuration.
+    domains
+        What is left to decide.
+    cuts
+        Path cuts, shape (cuts, 2 S + 2 P).
+    request
+        What is sought.
+    scale
+        Units for the backend.
+    most_time
+        A time that no plan worth finding exceeds, in ticks.
+    """
+
+    def __init__(
+        self, setting: Setting, domains: Domains, cuts: IntArray, request: Request, scale: Scale, most_time: int
+    ) -> None:
+        self._setting, self._scale = setting, scale
+        instance, figures, frame = setting.instance, setting.figures, setting.frame
+        self._program = program = Program("stages", scale.integer)
+        self._assignment = add_assignment(program, setting.groups, domains, frame.num_stages, frame.optional)
+        self._placement = add_placement(program, self._assignment, instance.topology)
+        builder = TransferBuilder(
+            program, self._assignment, self._placement, scale, instance, figures, setting.graph.pairs
+        )
+        transfers = builder.build()
+        memory = MemoryRows(program, self._assignment, scale, instance, frame.in_flight)
+        for row, received in zip(memory.bytes, transfers.received, strict=True):
+            row.add(received)
+        memory.add_capacity(min(frame.capacity, request.limits.memory))
+        timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, setting.graph.pairs)
+        metrics: dict[str, Variable] = {}
+        if request.objective == "peak_memory":
+            metrics["peak_memory"] = memory.add_peak(min(frame.capacity, request.limits.memory))
+        if request.objective == "bottleneck_time" or request.limits.bottleneck is not None:
+            metrics["bottleneck_time"] = timing.add_bottleneck(_or(request.limits.bottleneck, most_time))
+        if request.objective == "iteration_time" or request.limits.iteration is not None:
+            most = _or(request.limits.iteration, most_time)
+            makespan = timing.add_makespan(cuts, most)
+            metrics["iteration_time"] = timing.add_iteration(makespan, self._placement, memory.weights_held, most)
+        program.minimize(metrics[request.objective])
+        for plan in request.excluded:
+            self._exclude(plan)
+
+    @property
+    def problem(self) -> pulp.LpProblem:
+        """The problem for a backend."""
+        return self._program.problem
+
+    @property
+    def contradiction(self) -> bool:
+        """Whether the rows contradict each other without any search."""
+        return self._program.contradiction
+
+    @property
+    def num_variables(self) -> int:
+        """How many variables the program has."""
+        return len(self._program.problem.variables())
+
+    def restrict_apart(self, apart: list[IntArray]) -> None:
+        """Add the groups that are kept apart."""
+        add_apart(self._program, self._assignment, apart)
+
+    def _exclude(self, plan: Plan) -> None:
+        """Add C16 for a plan: it fails when a stage's first decision differs."""
+        assignment: Assignment = self._assignment
+        offset = self._setting.frame.num_stages - plan.num_stages
+        different = Linear()
+        if offset > self._setting.frame.optional or offset < 0:
+            return
+        for group, place in enumerate((plan.stage + offset).tolist()):
+            row = assignment.thresholds[group]
+            different.add(1).add(row[place], -1).add(row[place + 1])
+        if self._placement.on is not None:
+            for stage, place in enumerate(plan.location.tolist(), start=offset):
+                different.add(1).add(self._placement.on[stage][place], -1)
+        self._program.at_least("no_good", different, 1)
+
+    def decode(self) -> Plan:
+        """Read the plan from the solved variables; empty stages at the front are left out."""
+        stage = self._assignment.decode()
+        used = [bool((stage == number).any()) for number in range(self._setting.frame.num_stages)]
+        location = self._placement.decode(used)
+        renumbered = np.cumsum(used) - 1
+        return Plan(renumbered[stage], location)
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value

@@ -1,0 +1,144 @@
+"""Where every stage runs, and which class of path joins two stages (C9, C10)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from partita.solver.program.assignment import Assignment
+from partita.solver.program.linear import Linear, Program, Variable
+from partita.solver.topology import IntArray, Topology
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Locations of the stages.
+
+    Attributes
+    ----------
+    topology
+        The locations.
+    on
+        y_kn by stage and location; None when all places are equally good.
+    fixed
+        The locations used when nothing is decided, shape (S,).
+    """
+
+    topology: Topology
+    on: list[list[Variable]] | None
+    fixed: IntArray
+
+    def decode(self, used: list[bool]) -> IntArray:
+        """Read the location of every stage in use from the solved variables."""
+        if self.on is None:
+            return self.fixed[: sum(used)]
+        return np.array(
+            [
+                max(range(len(row)), key=lambda place: row[place].varValue or 0)
+                for row, in_use in zip(self.on, used, strict=True)
+                if in_use
+            ],
+            dtype=np.int64,
+        )
+
+
+def placement_matters(topology: Topology) -> bool:
+    """Tell whether some pair of slots has another path than the others."""
+    counts = np.array([len(location.slots) for location in topology.locations])
+    usable = np.ones_like(topology.class_of, dtype=bool)
+    np.fill_diagonal(usable, counts > 1)
+    return len(np.unique(topology.class_of[usable])) > 1
+
+
+def add_placement(program: Program, assignment: Assignment, topology: Topology) -> Placement:
+    """Add C9, unless all places are equally good."""
+    stages = assignment.num_stages
+    fixed = topology.in_order(stages)
+    assert fixed is not None, "configurations have no more stages than slots"
+    if stages == 1 or not placement_matters(topology):
+        return Placement(topology, None, fixed)
+    places = range(len(topology.locations))
+    on = [[program.binary(f"y_{stage}_{place}") for place in places] for stage in range(stages)]
+    for stage in range(stages):
+        somewhere = Linear()
+        for place in places:
+            somewhere.add(on[stage][place])
+        program.equal("placed", somewhere.add(assignment.used[stage], -1), 0)
+    for place in places:
+        room = Linear(len(topology.locations[place].slots))
+        for stage in range(stages):
+            room.add(on[stage][place], -1)
+        program.at_least("slots", room, 0)
+    _add_first_use(program, topology, on)
+    return Placement(topology, on, fixed)
+
+
+def _add_first_use(program: Program, topology: Topology, on: list[list[Variable]]) -> None:
+    """Let a location be used only after the one before it in its set of interchangeable locations."""
+    previous: dict[int, int] = {}
+    for place, location in enumerate(topology.locations):
+        earlier = previous.get(location.alike)
+        previous[location.alike] = place
+        if earlier is None:
+            continue
+        before = Linear()
+        for stage in range(len(on)):
+            program.at_least("first_use", Linear().add(before).add(on[stage][place], -1), 0)
+            before = before.add(on[stage][earlier])
+
+
+def add_path_classes(
+    program: Program, placement: Placement, first: int, second: int, classes: list[int]
+) -> dict[int, Variable]:
+    """Add C10 for a pair of stages: a variable for each class of path that costs more than the cheapest.
+
+    Parameters
+    ----------
+    first, second
+        The stages.
+    classes
+        The classes that need a variable.
+    """
+    assert placement.on is not None
+    class_of = placement.topology.class_of
+    chosen = {}
+    for number in classes:
+        variable = program.binary(f"z_{first}_{second}_{number}")
+        for near, far in ((first, second), (second, first)):
+            for place in np.flatnonzero((class_of == number).any(axis=1)).tolist():
+                link = Linear(1).add(variable).add(placement.on[near][place], -1)
+                for other in np.flatnonzero(class_of[place] == number).tolist():
+                    link.add(placement.on[far][other], -1)
+                program.at_least("path_class", link, 0)
+        chosen[number] = variable
+    return chosen
+
+
+def add_crossings(
+    program: Program, assignment: Assignment, placement: Placement, classes: dict[int, dict[int, Variable]]
+) -> None:
+    """Say what follows for neighbors: of c + 1 stages in a row, c the most on a node, two are on different nodes.
+
+    Parameters
+    ----------
+    classes
+        For every boundary, the variables of the classes that join different nodes.
+    """
+    topology = placement.topology
+    counts = np.array([len(location.slots) for location in topology.locations], dtype=np.int64)
+    most = int(np.bincount(topology.node_of, weights=counts).max())
+    for start in range(assignment.num_stages - most):
+        crossings = Linear()
+        for boundary in range(start, start + most):
+            for variable in classes[boundary].values():
+                crossings.add(variable)
+        program.at_least("crossing", crossings.add(assignment.used[start], -1), 0)
+
+
+def classes_between_nodes(topology: Topology) -> set[int]:
+    """Give the classes of path that only join different nodes."""
+    same = topology.node_of[:, None] == topology.node_of[None, :]
+    counts = np.array([len(location.slots) for location in topology.locations])
+    usable = same.copy()
+    np.fill_diagonal(usable, counts > 1)
+    inside = set(np.unique(topology.class_of[usable]).tolist())
+    return set(np.unique(topology.class_of[~same]).tolist()) - inside

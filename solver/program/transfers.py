@@ -1,0 +1,232 @@
+"""What transfers cost and which receive buffers they need (C11)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from partita.solver.figures import Figures
+from partita.solver.instance import Instance
+from partita.solver.measure import skips_stages
+from partita.solver.program.assignment import Assignment
+from partita.solver.program.crossings import Crossing, Crossings
+from partita.solver.program.linear import Linear, Program, Variable
+from partita.solver.program.placement import Placement, add_crossings, add_path_classes, classes_between_nodes
+from partita.solver.program.scale import Scale
+from partita.solver.topology import IntArray
+
+FORWARD, BACKWARD = 0, 1
+
+
+@dataclass
+class TransferRows:
+    """Costs of transfers.
+
+    Attributes
+    ----------
+    cost
+        For either pass, the transfer time of every pair as a variable or 0.
+    host
+        For either pass, the time that every stage spends on the host's memory (``blocking`` and ``host``).
+    received
+        Bytes of receive buffers of every stage.
+    """
+
+    cost: tuple[list[Linear], list[Linear]]
+    host: tuple[list[Linear], list[Linear]]
+    received: list[Linear]
+    classes: dict[int, dict[int, Variable]] = field(default_factory=dict)
+
+
+class TransferBuilder:
+    """Adds the transfers of a configuration.
+
+    Parameters
+    ----------
+    program, assignment, placement, scale
+        Where the rows go, and what is decided.
+    instance, figures
+        The problem and its times in ticks.
+    pairs
+        Pairs of stages, shape (P, 2), neighbors first.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        assignment: Assignment,
+        placement: Placement,
+        scale: Scale,
+        instance: Instance,
+        figures: Figures,
+        pairs: IntArray,
+    ) -> None:
+        self._program, self._assignment, self._placement, self._scale = program, assignment, placement, scale
+        self._instance, self._figures, self._pairs = instance, figures, pairs
+        self._crossings = Crossings(program, assignment, instance)
+        self._bytes = (instance.edges.forward_bytes, instance.edges.backward_bytes)
+        self._by_host = instance.routing == "host"
+        self._classes = self._usable_classes()
+        # Price of every tensor on every usable class, for either pass, shape (classes, T).
+        self._price = [np.array([figures.transfer(sizes, c) for c in self._classes]) for sizes in self._bytes]
+        self._latency = figures.latency[self._classes].astype(np.int64)
+        self.rows = TransferRows(
+            cost=([Linear() for _ in pairs], [Linear() for _ in pairs]),
+            host=([Linear() for _ in range(assignment.num_stages)], [Linear() for _ in range(assignment.num_stages)]),
+            received=[Linear() for _ in range(assignment.num_stages)],
+        )
+
+    def _usable_classes(self) -> list[int]:
+        topology = self._placement.topology
+        if self._placement.on is None:
+            fixed = self._placement.fixed
+            return [int(topology.class_of[fixed[0], fixed[1]])] if len(fixed) > 1 else [0]
+        counts = np.array([len(location.slots) for location in topology.locations])
+        usable = np.ones_like(topology.class_of, dtype=bool)
+        np.fill_diagonal(usable, counts > 1)
+        return [int(number) for number in np.unique(topology.class_of[usable])]
+
+    def build(self) -> TransferRows:
+        """Add all rows and give the costs."""
+        if self._by_host and self._instance.blocking:
+            self._add_host()
+            return self.rows
+        skipping = skips_stages(self._instance)
+        relayed = self._instance.routing == "relay" or self._instance.problem.model.tensors is None
+        for pair, (first, second) in enumerate(self._pairs.tolist()):
+            crossing = self._crossings.across(first) if relayed else self._crossings.between(first, second)
+            self._add_pair(pair, crossing, skipping and second > first + 1)
+            if not self._by_host:
+                self._add_received(first, second, crossing)
+        if self._placement.on is not None:
+            between = classes_between_nodes(self._placement.topology)
+            neighbors = {boundary: self.rows.classes[boundary] for boundary in range(self._assignment.num_stages - 1)}
+            if all(between <= set(each) for each in neighbors.values()):
+                only = {b: {c: v for c, v in each.items() if c in between} for b, each in neighbors.items()}
+                add_crossings(self._program, self._assignment, self._placement, only)
+        return self.rows
+
+    def _add_pair(self, pair: int, crossing: list[Crossing], only_if_used: bool) -> None:
+        """Add C11 for a pair of stages."""
+        first, second = self._pairs[pair].tolist()
+        chosen: dict[int, Variable] = {}
+        if self._placement.on is not None and (crossing or self._latency.any()):
+            needed = self._costlier_classes([number for number, _ in crossing])
+            chosen = add_path_classes(self._program, self._placement, first, second, needed)
+        self.rows.classes[pair] = chosen
+        for pass_ in (FORWARD, BACKWARD):
+            if pass_ == BACKWARD and not self._instance.trains:
+                continue
+            moving = [(number, where) for number, where in crossing if self._bytes[pass_][number] > 0]
+            self._add_cost(pair, pass_, moving, chosen, only_if_used)
+
+    def _costlier_classes(self, tensors: list[int]) -> list[int]:
+        """Give the classes that cost more than the cheapest for some tensor or by their latency."""
+        costlier = self._latency > self._latency.min()
+        for price in self._price:
+            if tensors:
+                part = price[:, tensors]
+                costlier = costlier | (part > part.min(axis=0)).any(axis=1)
+        return [number for number, more in zip(self._classes, costlier, strict=True) if more]
+
+    def _add_cost(
+        self, pair: int, pass_: int, moving: list[Crossing], chosen: dict[int, Variable], only_if_used: bool
+    ) -> None:
+        first = int(self._pairs[pair, 0])
+        if self._by_host:
+            self.rows.cost[pass_][pair] = self._host_cost(pair, pass_, moving)
+            return
+        if only_if_used:
+            if not moving:
+                return
+            started = Linear().add(self._used(pair, pass_, moving))
+        else:
+            started = Linear().add(self._assignment.used[first])
+        price, latency = self._price[pass_], self._latency
+        cheapest = price.min(axis=0)
+        base = Linear().add(started, self._scale.time(latency.min()))
+        base.add_all((where, self._scale.time(cheapest[number])) for number, where in moving)
+        if not base.terms and not chosen:
+            self.rows.cost[pass_][pair] = base
+            return
+        most = int(latency.max()) + int(sum(int(price[:, number].max()) for number, _ in moving))
+        cost = self._program.quantity(f"{'cd'[pass_]}_{pair}", 0, self._scale.time(most))
+        self._program.at_least("transfer", Linear().add(cost).add(base, -1), 0)
+        for number, variable in chosen.items():
+            row = self._classes.index(number)
+            extra = Linear().add(started, self._scale.time(latency[row] - latency.min()))
+            added = [(where, int(price[row, tensor] - cheapest[tensor])) for tensor, where in moving]
+            extra.add_all((where, self._scale.time(value)) for where, value in added)
+            low, high = self._range(pair, [tensor for tensor, _ in moving], price[row] - cheapest)
+            lead = int(latency[row] - latency.min())
+            # cost >= base + extra - high (1 - z)   and   cost >= base + low z
+            slack = Linear(self._scale.time(high + lead)).add(cost).add(base, -1).add(extra, -1)
+            self._program.at_least("transfer", slack.add(variable, -self._scale.time(high + lead)), 0)
+            if low + lead > 0 and not only_if_used:
+                floor = Linear().add(cost).add(base, -1).add(variable, -self._scale.time(low + lead))
+                self._program.at_least("transfer", floor, 0)
+        self.rows.cost[pass_][pair] = Linear().add(cost)
+
+    def _range(self, pair: int, tensors: list[int], added: IntArray) -> tuple[int, int]:
+        """Give the least and the most that the tensors crossing a pair can add together."""
+        assignment = self._assignment
+        if not (assignment.groups.total_order and pair < assignment.num_stages - 1):
+            return 0, int(added[tensors].sum())
+        group_of, size = assignment.groups.group_of, len(assignment.groups)
+        change = np.zeros(size + 2, dtype=np.int64)
+        edges = self._instance.edges
+        for tensor in tensors:
+            ends = group_of[np.append(edges.consumers[tensor], edges.producer[tensor])]
+            change[int(ends.min()) + 1] += added[tensor]
+            change[int(ends.max()) + 1] -= added[tensor]
+        across = np.cumsum(change)
+        stage = pair + 1
+        first = int((assignment.domains.latest < stage).sum())
+        last = size - int((assignment.domains.earliest >= stage).sum())
+        part = across[max(first, 1) : min(last, size - 1) + 1]
+        return int(part.min(initial=0 if not len(part) else part[0])), int(part.max(initial=0))
+
+    def _used(self, pair: int, pass_: int, moving: list[Crossing]) -> Variable:
+        """Give a variable that is 1 when anything passes between two stages."""
+        variable = self._program.binary(f"used_pair_{pass_}_{pair}")
+        for _, where in moving:
+            self._program.at_least("used_pair", Linear().add(variable).add(where, -1), 0)
+        return variable
+
+    def _host_cost(self, pair: int, pass_: int, moving: list[Crossing]) -> Linear:
+        """Give the overlapped cost of a pair by way of the host: a write and a read of every tensor."""
+        total = Linear()
+        for number, where in moving:
+            total.add(where, self._scale.time(2 * int(self._price[pass_][0, number] + self._latency[0])))
+        if not total.terms:
+            return total
+        most = sum(2 * int(self._price[pass_][0, number] + self._latency[0]) for number, _ in moving)
+        cost = self._program.quantity(f"{'cd'[pass_]}_{pair}", 0, self._scale.time(most))
+        self._program.at_least("transfer", Linear().add(cost).add(total, -1), 0)
+        return Linear().add(cost)
+
+    def _add_received(self, first: int, second: int, crossing: list[Crossing]) -> None:
+        for number, where in crossing:
+            self.rows.received[second].add(where, self._scale.size(self._bytes[FORWARD][number]))
+            self.rows.received[first].add(where, self._scale.size(self._bytes[BACKWARD][number]))
+
+    def _add_host(self) -> None:
+        """Add the times that stages spend on writing to and reading from the host."""
+        ordered = self._instance.edges.ordered
+        for stage in range(self._assignment.num_stages):
+            for crossing in self._crossings.written_and_read(stage):
+                for number, where in crossing:
+                    pass_ = FORWARD if ordered[number] else BACKWARD
+                    self._charge_host(pass_, number, where, [stage], pass_)
+        if not (self._instance.trains and (ordered & (self._bytes[BACKWARD] > 0)).any()):
+            return
+        for first in range(self._assignment.num_stages):
+            for second in range(first + 1, self._assignment.num_stages):
+                for number, where in self._crossings.between(first, second):
+                    if ordered[number]:
+                        self._charge_host(BACKWARD, number, where, [first, second], BACKWARD)
+
+    def _charge_host(self, pass_: int, number: int, where: Linear, stages: list[int], sizes: int) -> None:
+        if self._bytes[sizes][number] > 0:
+            price = self._scale.time(int(self._price[sizes][0, number] + self._latency[0]))
+            for stage in stages:
+                self.rows.host[pass_][stage].add(where, price)

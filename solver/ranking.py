@@ -1,0 +1,134 @@
+"""The ranked candidates of a problem, over all numbers of stages that are allowed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from partita.solver.costs import sum_by
+from partita.solver.configuration import NOTHING, Configuration, Tools
+from partita.solver.deadline import Deadline
+from partita.solver.plans import Judge, Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A plan and the proven bound, in ticks or bytes, on all plans that do not come before it."""
+
+    judged: Judged
+    bound: int
+
+
+@dataclass
+class Ranking:
+    """What a search has found.
+
+    Attributes
+    ----------
+    candidates
+        The plans, best first.
+    bound
+        Proven bound on the objective of any plan, in ticks or bytes.
+    exhausted
+        Whether it is proven that there are no further plans.
+    """
+
+    candidates: list[Ranked] = field(default_factory=list)
+    bound: int = 0
+    exhausted: bool = False
+
+
+OnProgress = Callable[[str, Judged | None, int], None]
+"""Called with the phase, the best plan so far and the bound."""
+
+
+def configurations(tools: Tools, stage_counts: list[int]) -> list[Configuration]:
+    """Make the configurations for the numbers of stages that are allowed, most stages first.
+
+    Where only steady state or memory counts and nothing names a stage, one configuration with stages that may be
+    empty stands for a whole range of numbers.
+    """
+    judge = tools.judge
+    usable = [count for count in stage_counts if count <= min(len(judge.groups), judge.instance.topology.num_slots)]
+    usable.sort(reverse=True)
+    steady = judge.metric != "iteration_time" and judge.iteration_limit is None and not judge.pins
+    if steady and len(usable) > 1 and usable == list(range(usable[0], usable[-1] - 1, -1)):
+        return [Configuration(tools, usable[0], usable[0] - usable[-1])]
+    return [Configuration(tools, count) for count in usable]
+
+
+def rank(
+    tools: Tools, stage_counts: list[int], wanted: int, deadline: Deadline, on_progress: OnProgress
+) -> Ranking:
+    """Find the best plans in order, each proven to be the next best while time lasts."""
+    ranking = Ranking()
+    judge, plans = tools.judge, tools.plans
+    open_ = configurations(tools, stage_counts)
+    for configuration in open_:
+        configuration.bound = least_objective(judge, configuration.num_stages)
+    _warm_up(tools, open_, deadline, on_progress)
+    while len(ranking.candidates) < wanted:
+        before = [each.judged for each in ranking.candidates]
+        proven = _find_next(tools, open_, before, deadline, on_progress)
+        best = plans.best({each.signature for each in before})
+        bound = min((each.bound for each in open_), default=NOTHING)
+        if not ranking.candidates:
+            ranking.bound = bound if best is None else min(bound, best.objective)
+        if best is None:
+            ranking.exhausted = proven
+            break
+        ranking.candidates.append(Ranked(best, min(bound, best.objective)))
+        if not proven and deadline.passed:
+            _fill_up(tools, ranking, wanted)
+            break
+    return ranking
+
+
+def _warm_up(tools: Tools, open_: list[Configuration], deadline: Deadline, on_progress: OnProgress) -> None:
+    for configuration in open_:
+        best = tools.plans.best(set())
+        if best is None or configuration.bound < best.objective:
+            configuration.warm_up(deadline)
+        on_progress("first plans", tools.plans.best(set()), 0)
+
+
+def _find_next(
+    tools: Tools, open_: list[Configuration], before: list[Judged], deadline: Deadline, on_progress: OnProgress
+) -> bool:
+    """Search every configuration that may hold something better than the best plan left; tell whether that is proven."""
+    ranked = {each.signature for each in before}
+    proven = True
+    for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):
+        best = tools.plans.best(ranked)
+
+        def report(bound: int, best: Judged | None = best) -> None:
+            on_progress(f"candidate {len(before) + 1}", best, bound)
+
+        if best is None or configuration.bound < best.objective:
+            proven &= configuration.search(best, before, deadline, report)
+    return proven
+
+
+def _fill_up(tools: Tools, ranking: Ranking, wanted: int) -> None:
+    """Add the best plans that were seen, where time ran out before the next best could be proven."""
+    while len(ranking.candidates) < wanted:
+        best = tools.plans.best({each.judged.signature for each in ranking.candidates})
+        if best is None:
+            return
+        ranking.candidates.append(Ranked(best, min(ranking.bound, best.objective)))
+
+
+def least_objective(judge: Judge, num_stages: int, metric: str | None = None) -> int:
+    """Bound a metric (the objective, if none is named) from below by arithmetic, in ticks.
+
+    The mean load, the largest group and one microbatch's way through all stages; 0 for memory.
+    """
+    figures, groups = judge.figures, judge.groups
+    metric = metric or judge.metric
+    work = (figures.forward + figures.backward).astype(np.int64)
+    by_group = sum_by(groups.group_of, work, len(groups))
+    total = int(work.sum())
+    load = max(-(-total // num_stages), int(by_group.max()))
+    if metric == "bottleneck_time":
+        return load
+    return 0 if metric == "peak_memory" else max(total, judge.instance.microbatches * load)

@@ -1,0 +1,67 @@
+"""What a problem may ask for that cannot be planned yet; it is refused by name, never ignored."""
+
+from partita.models.errors import Fault, NotSupportedYet
+from partita.models.problem import Problem
+
+PLANNED_SCHEDULES = ("forward_only", "gpipe", "1f1b")
+
+
+def refuse_unsupported(problem: Problem) -> None:
+    """Refuse what is valid but cannot be planned yet.
+
+    Raises
+    ------
+    NotSupportedYet
+        Naming every such field.
+    """
+    faults = [
+        Fault(pointer, f"not supported yet: {what}; {remedy}", None, NotSupportedYet.default_code)
+        for pointer, what, remedy in _unsupported(problem)
+    ]
+    if faults:
+        raise NotSupportedYet(faults)
+
+
+def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
+    """List pointer, feature and remedy of everything that is not supported."""
+    training = problem.training
+    found = []
+    if training.schedule.kind not in PLANNED_SCHEDULES:
+        remedy = f"use one of {', '.join(PLANNED_SCHEDULES)}"
+        found.append(("/training/schedule", f"the schedule {training.schedule.kind}", remedy))
+    for field in ("tensor_parallel", "data_parallel"):
+        if isinstance(getattr(training, field), tuple):
+            found.append((f"/training/{field}", "a list of degrees to choose from", "give one number"))
+    if training.per_stage_degrees:
+        found.append(("/training/per_stage_degrees", "degrees chosen for each stage", "leave it false"))
+    if len(problem.scenarios) > 1:
+        found.append(("/scenarios", "several scenarios", "plan each one on its own"))
+    kinds = sorted({node.device for node in problem.cluster.nodes})
+    if len(kinds) > 1:
+        remedy = "plan the nodes of one kind"
+        found.append(("/cluster/nodes", f"nodes of different kinds of device ({', '.join(kinds)})", remedy))
+    if problem.constraints.recompute in ("choose", "stage"):
+        remedy = "write 'none' or the name of an option such as 'full'"
+        found.append(("/constraints/recompute", "recompute as a decision", remedy))
+    if not isinstance(problem.objective, str):
+        found.append(("/objective", "a weighted sum of metrics", "name one metric and limit the others"))
+    return found + _unsupported_degrees(problem)
+
+
+def _unsupported_degrees(problem: Problem) -> list[tuple[str, str, str]]:
+    """List what the degrees of parallelism rule out: stages wider than a node, links between single devices."""
+    training, cluster = problem.training, problem.cluster
+    tensor, data = training.tensor_parallel, training.data_parallel
+    if isinstance(tensor, tuple) or isinstance(data, tuple):
+        return []
+    found = []
+    width, largest = tensor * data, max(node.count for node in cluster.nodes)
+    if width > largest:
+        what = f"{tensor} x {data} devices for one stage, on nodes of at most {largest}"
+        found.append(("/training", what, "choose degrees whose product fits into a node"))
+    if width > 1 and any(":" in end for link in cluster.links for end in link.between):
+        found.append(("/cluster/links", "links between devices with stages of several devices", "link the nodes"))
+    if training.routing == "host" and sum(node.replicas for node in cluster.nodes) > 1:
+        what = "routing through the host's memory across several nodes"
+        found.append(("/training/routing", what, "use relay or direct"))
+    return found

@@ -1,0 +1,128 @@
+"""Compares an answer with what the oracle found."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from oracle.facts import read_facts
+from oracle.partitions import Partition
+from oracle.placements import node_of
+from oracle.pricing import Price, price
+from oracle.search import METRICS, Plan, objective_value, plan_key
+from partita.models.answer import Answer, Candidate
+from partita.models.problem import Problem
+
+MEMORY_ITEMS = (
+    "weights_bytes",
+    "gradients_bytes",
+    "optimizer_bytes",
+    "buffers_bytes",
+    "activations_bytes",
+    "in_flight",
+    "communication_bytes",
+    "workspace_bytes",
+    "reserve_bytes",
+    "total_bytes",
+)
+EXACT = 1e-9
+
+
+def check_answer(problem: Problem, answer: Answer, plans: Sequence[Plan], tolerance: float) -> None:
+    """Check status, values, figures and bounds against every feasible plan, best first."""
+    assert answer.status == ("optimal" if plans else "infeasible")
+    assert (answer.infeasibility is None) == bool(plans)
+    assert len(answer.candidates) == min(problem.search.candidates, len(plans))
+    assert [candidate.rank for candidate in answer.candidates] == list(range(1, len(answer.candidates) + 1))
+    for candidate, plan in zip(answer.candidates, plans, strict=False):
+        check_candidate(problem, candidate)
+        assert value_of(problem, candidate) == pytest.approx(plan.value, rel=tolerance, abs=0)
+    known = {plan_key(problem, plan.partition, plan.placement) for plan in plans}
+    found = [key_of(problem, candidate) for candidate in answer.candidates]
+    assert set(found) <= known
+    assert len(set(found)) == len(found)
+    if plans:
+        assert answer.best_bound == pytest.approx(plans[0].value, rel=tolerance, abs=0)
+        assert answer.relative_gap == pytest.approx(0.0, abs=tolerance)
+
+
+def check_candidate(problem: Problem, candidate: Candidate) -> None:
+    """Check every figure of a candidate against its price."""
+    cost = price_candidate(problem, candidate)
+    for metric in ("iteration_time_s", "tokens_per_second", "bottleneck_time_s"):
+        assert getattr(candidate.metrics, metric) == pytest.approx(getattr(cost, metric), rel=EXACT, abs=0), metric
+    assert candidate.metrics.bubble_fraction == pytest.approx(cost.bubble_fraction, abs=EXACT)
+    assert candidate.metrics.peak_memory_bytes == cost.peak_memory_bytes
+    assert candidate.metrics.inter_node_bytes == cost.inter_node_bytes
+    capacity = read_facts(problem).memory_bytes
+    for stage, memory in zip(candidate.stages, cost.stages, strict=True):
+        for item in MEMORY_ITEMS:
+            assert getattr(stage.memory, item) == getattr(memory, item), f"{item} of stage {stage.index}"
+        assert stage.memory.capacity_bytes == capacity
+    _check_devices(problem, candidate)
+    _check_transfers(problem, candidate, cost)
+    tied = {weight.name: (list(weight.stages), weight.synchronised_bytes) for weight in candidate.tied_weights}
+    several = {weight.name for weight in problem.model.weights if len(weight.layers) > 1}
+    assert {name: tied.get(name) for name in several} == {name: cost.tied[name] for name in several}
+
+
+def price_candidate(problem: Problem, candidate: Candidate) -> Price:
+    """Price a candidate by the names of its layers and devices."""
+    stages = [stage.layers for stage in candidate.stages]
+    return price(problem, stages, [stage.devices for stage in candidate.stages])
+
+
+def value_of(problem: Problem, candidate: Candidate) -> float:
+    """Give a candidate's value as its own metrics tell it."""
+    if isinstance(problem.objective, dict):
+        return objective_value(problem, price_candidate(problem, candidate))
+    return float(getattr(candidate.metrics, METRICS[problem.objective]))
+
+
+def partition_of(problem: Problem, candidate: Candidate) -> Partition:
+    """Give the stage of every layer."""
+    stage_of = {name: stage.index for stage in candidate.stages for name in stage.layers}
+    return tuple(stage_of[layer.name] for layer in problem.model.layers)
+
+
+def key_of(problem: Problem, candidate: Candidate) -> tuple[Partition, tuple[str, ...]]:
+    """Give the same key for candidates that are one plan."""
+    placement = tuple(stage.devices[0] for stage in candidate.stages)
+    return plan_key(problem, partition_of(problem, candidate), placement)
+
+
+def _check_devices(problem: Problem, candidate: Candidate) -> None:
+    """Check that every stage has devices of its own, all of one node, and as many as the degrees say."""
+    facts = read_facts(problem)
+    used = [device for stage in candidate.stages for device in stage.devices]
+    known = {f"{node.name}:{at}" for node in problem.cluster.expanded_nodes() for at in range(node.count)}
+    assert len(set(used)) == len(used)
+    assert set(used) <= known
+    for position, stage in enumerate(candidate.stages):
+        assert (stage.index, stage.rank) == (position, position)
+        assert len(stage.devices) == facts.tensor_parallel * facts.data_parallel
+        assert len({node_of(device) for device in stage.devices}) == 1
+
+
+def _check_transfers(problem: Problem, candidate: Candidate, cost: Price) -> None:
+    """Check the bytes and seconds of every boundary listed; every one that carries something is listed."""
+    facts = read_facts(problem)
+    listed = {(boundary.from_stage, boundary.to_stage) for boundary in candidate.boundaries}
+    carrying = {
+        pair
+        for transfers in (cost.traffic.forward, cost.traffic.backward)
+        for pair, sizes in transfers.items()
+        if sum(sizes)
+    }
+    assert carrying <= listed
+    for boundary in candidate.boundaries:
+        pair = boundary.from_stage, boundary.to_stage
+        assert boundary.forward_bytes == sum(cost.traffic.forward.get(pair, []))
+        assert boundary.backward_bytes == sum(cost.traffic.backward.get(pair, []))
+        if facts.routing == "host" and facts.blocking:
+            continue  # written and read by either stage on its own; no pair has a time
+        forward, backward = (
+            cost.timing.forward_transfer_s.get(pair, 0.0),
+            cost.timing.backward_transfer_s.get(pair, 0.0),
+        )
+        assert boundary.transfer_s == pytest.approx(forward, rel=EXACT, abs=0)
+        assert boundary.backward_transfer_s == pytest.approx(backward, rel=EXACT, abs=0)

@@ -1,0 +1,84 @@
+"""Every feasible plan of a small problem, best first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oracle.facts import Facts, read_facts
+from oracle.memory import memory_of_stages
+from oracle.partitions import Partition, partitions, stage_counts
+from oracle.placements import Placement, canonical, placements, renamings
+from oracle.pricing import Price, price_partition
+from oracle.traffic import find_traffic
+from partita.models.problem import Problem
+
+METRICS = {
+    "iteration_time": "iteration_time_s",
+    "tokens_per_second": "tokens_per_second",
+    "peak_memory": "peak_memory_bytes",
+    "bottleneck_time": "bottleneck_time_s",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan, its price, and its value in the unit of the objective."""
+
+    value: float
+    partition: Partition
+    placement: Placement
+    price: Price
+
+
+def every_plan(problem: Problem) -> list[Plan]:
+    """Find every plan that keeps memory, limits and constraints; the best by the objective come first."""
+    plans = [plan for plan in all_priced(problem) if keeps_time_limits(problem, plan.price)]
+    best_first = -1 if problem.objective == "tokens_per_second" else 1
+    return sorted(plans, key=lambda plan: best_first * plan.value)
+
+
+def all_priced(problem: Problem) -> Iterator[Plan]:
+    """Price every partition that fits into memory in every placement."""
+    facts = read_facts(problem)
+    degree = facts.tensor_parallel * facts.data_parallel
+    for count in stage_counts(problem):
+        places = placements(problem.cluster, degree, count)
+        for partition in partitions(problem, count):
+            if peak_memory(facts, partition) > memory_limit(problem, facts):
+                continue
+            for placement in places:
+                cost = price_partition(problem, facts, partition, placement)
+                yield Plan(objective_value(problem, cost), partition, placement, cost)
+
+
+def peak_memory(facts: Facts, partition: Partition) -> int:
+    """Give the bytes of the fullest stage."""
+    traffic = find_traffic(facts, partition, max(partition) + 1)
+    return max(stage.total_bytes for stage in memory_of_stages(facts, partition, traffic))
+
+
+def memory_limit(problem: Problem, facts: Facts) -> int:
+    """Give the most bytes that a stage may need."""
+    limit = problem.limits.peak_memory_bytes
+    return facts.memory_bytes if limit is None else min(limit, facts.memory_bytes)
+
+
+def keeps_time_limits(problem: Problem, cost: Price) -> bool:
+    """Tell whether a plan is as fast as asked."""
+    slowest, longest = problem.limits.bottleneck_time_s, problem.limits.iteration_time_s
+    if slowest is not None and cost.bottleneck_time_s > slowest:
+        return False
+    return longest is None or cost.iteration_time_s <= longest
+
+
+def objective_value(problem: Problem, cost: Price) -> float:
+    """Give a plan's value in the unit of the objective."""
+    if isinstance(problem.objective, dict):
+        return float(sum(weight * getattr(cost, metric) for metric, weight in problem.objective.items()))
+    value = getattr(cost, METRICS[problem.objective])
+    assert value is not None
+    return float(value)
+
+
+def plan_key(problem: Problem, partition: Partition, placement: Placement) -> tuple[Partition, Placement]:
+    """Give the same key for plans that differ in the names of equal devices only."""
+    return partition, canonical(problem.cluster, placement, renamings(problem.cluster))

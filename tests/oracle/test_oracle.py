@@ -1,0 +1,259 @@
+"""Tests that the oracle itself is right: hand-computed plans and closed formulas."""
+
+from typing import Any
+
+import pytest
+
+from oracle.partitions import partitions, stage_counts
+from oracle.placements import canonical, placements
+from oracle.pricing import Price, price
+from oracle.search import every_plan
+from oracle.simulation import most_in_flight, rank_orders
+from strategies import Json, read, seeded_problem
+
+FREE = {"bandwidth_bytes_per_s": 1e18}
+SLOW = {"bandwidth_bytes_per_s": 10e3, "latency_s": 0.5}  # 10 kB take 1.5 s
+
+
+def a_problem(layers: list[Json], nodes: list[Json] | int = 4, model: Json | None = None, **training: Any) -> Json:
+    """Make a problem of a few layers on one node or on given ones."""
+    if isinstance(nodes, int):
+        nodes = [{"name": "node0", "device": "gpu", "count": nodes, "fabric": FREE}]
+    named = [{"name": f"l{index}"} | layer for index, layer in enumerate(layers)]
+    return {
+        "model": {"layers": named} | (model or {}),
+        "cluster": {"devices": {"gpu": {"memory_bytes": 10**12}}, "nodes": nodes},
+        "training": {"schedule": "1f1b", "num_microbatches": 1, "optimizer": "none"} | training,
+    }
+
+
+def two_nodes(fabric: Json = FREE, uplink: Json = FREE) -> list[Json]:
+    """Give two equal nodes of two devices."""
+    node = {"device": "gpu", "count": 2, "fabric": fabric, "uplink": uplink}
+    return [node | {"name": "a"}, node | {"name": "b"}]
+
+
+def price_of(problem: Json, sizes: list[int], devices: list[str] | None = None) -> Price:
+    """Price the plan of the first layers, the next ones and so on."""
+    names = [layer["name"] for layer in problem["model"]["layers"]]
+    starts = [sum(sizes[:stage]) for stage in range(len(sizes))]
+    stages = [names[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+    places = devices or [f"node0:{stage}" for stage in range(len(sizes))]
+    return price(read(problem), stages, [[place] for place in places])
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe"])
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+@pytest.mark.parametrize("microbatches", [1, 2, 5, 9])
+def test_equal_stages_follow_the_closed_formula(schedule: str, stages: int, microbatches: int) -> None:
+    """Tests T = (m + p - 1)(F + B) and the bubble (p - 1)/(m + p - 1) without transfers."""
+    layers = [{"forward_s": 1.5, "backward_s": 2.5}] * stages
+    problem = a_problem(layers, nodes=stages, schedule=schedule, num_microbatches=microbatches)
+    cost = price_of(problem, [1] * stages)
+    assert cost.iteration_time_s == pytest.approx((microbatches + stages - 1) * 4.0)
+    assert cost.bubble_fraction == pytest.approx((stages - 1) / (microbatches + stages - 1))
+
+
+@pytest.mark.parametrize("stages", range(1, 6))
+@pytest.mark.parametrize("microbatches", range(1, 9))
+def test_microbatches_in_flight(stages: int, microbatches: int) -> None:
+    """Tests that the orders hold min(m, p - s) microbatches in 1F1B, m in GPipe and none in inference."""
+    orders = rank_orders("1f1b", stages, microbatches)
+    assert [most_in_flight(order) for order in orders] == [min(microbatches, stages - s) for s in range(stages)]
+    assert {most_in_flight(order) for order in rank_orders("gpipe", stages, microbatches)} == {microbatches}
+    assert {most_in_flight(order) for order in rank_orders("forward_only", stages, microbatches)} == {0}
+    assert all(len(set(order)) == len(order) == 2 * microbatches for order in orders)
+
+
+def test_the_order_of_1f1b() -> None:
+    """Tests the textbook order of the first of three ranks with four microbatches."""
+    (first, _, last) = rank_orders("1f1b", 3, 4)
+    assert "".join(f"{kind}{microbatch}" for kind, microbatch in first) == "F0F1F2B0F3B1B2B3"
+    assert "".join(f"{kind}{microbatch}" for kind, microbatch in last) == "F0B0F1B1F2B2F3B3"
+
+
+def test_overlapped_transfers_delay_only() -> None:
+    """Tests two stages by hand: F0 1 | 1.5 | F1 2, B1 3 | 1.5 | B0 2, one microbatch, 11 s."""
+    layers = [{"forward_s": 1, "backward_s": 2, "output_bytes": 10_000}, {"forward_s": 2, "backward_s": 3}]
+    cost = price_of(a_problem(layers, two_nodes(fabric=SLOW)), [1, 1], ["a:0", "a:1"])
+    assert cost.iteration_time_s == pytest.approx(1 + 1.5 + 2 + 3 + 1.5 + 2)
+    assert cost.bottleneck_time_s == pytest.approx(5.0)
+    assert cost.bubble_fraction == pytest.approx(1 - 8 / 22)
+    assert cost.inter_node_bytes == 0
+
+
+def test_blocking_transfers_occupy_both_ends() -> None:
+    """Tests two stages by hand: F0 with its send 2.5, F1 with its receive 3.5 from 1 on, B1 4.5, B0 3.5 from 7.5 on."""
+    layers = [{"forward_s": 1, "backward_s": 2, "output_bytes": 10_000}, {"forward_s": 2, "backward_s": 3}]
+    problem = a_problem(layers, two_nodes(fabric=SLOW), communication="blocking")
+    cost = price_of(problem, [1, 1], ["a:0", "a:1"])
+    assert cost.iteration_time_s == pytest.approx(1 + 1.5 + 2 + 3 + 1.5 + 2)
+    assert cost.bottleneck_time_s == pytest.approx(2 + 3 + 1.5 + 1.5)
+    assert cost.bubble_fraction == pytest.approx(1 - (6.0 + 8.0) / (2 * 11))
+
+
+def test_a_slow_boundary_is_the_bottleneck() -> None:
+    """Tests that an overlapped transfer longer than any stage is the bottleneck, and paces nothing else."""
+    layers = [{"forward_s": 0.1, "output_bytes": 10_000}, {"forward_s": 0.2}]
+    problem = a_problem(layers, two_nodes(uplink=SLOW), schedule="forward_only", num_microbatches=3)
+    cost = price_of(problem, [1, 1], ["a:0", "b:0"])
+    assert cost.bottleneck_time_s == pytest.approx(2.0)  # both latencies: 0.5 + 0.5 + 1
+    assert cost.iteration_time_s == pytest.approx(0.1 + 2.0 + 3 * 0.2)  # no queue on the link
+    assert cost.inter_node_bytes == 30_000
+
+
+SKIP = {
+    "tensors": [
+        {"name": "near", "producer": "l0", "consumers": ["l1"], "bytes": 10_000, "gradient_bytes": 0},
+        {"name": "skip", "producer": "l0", "consumers": ["l1", "l2"], "bytes": 20_000, "gradient_bytes": 5_000},
+        {"name": "late", "producer": "l2", "consumers": ["l0"], "bytes": 1_000, "pass": "backward"},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("routing", "forward", "backward"),
+    [
+        # 10 + 20 kB over the first boundary, 20 kB over the second; 5 + 1 kB back over both
+        ("relay", {(0, 1): 0.5 + 3.0, (1, 2): 0.5 + 2.0}, {(0, 1): 0.5 + 0.6, (1, 2): 0.5 + 0.6}),
+        # the skip also goes to stage 2 by itself; nothing goes from 1 to 2, but that connection stays
+        ("direct", {(0, 1): 3.5, (1, 2): 0.5, (0, 2): 2.5}, {(0, 1): 1.0, (1, 2): 0.5, (0, 2): 0.5 + 0.6}),
+        # each tensor by itself, written and read; a gradient of nothing is not sent
+        (
+            "host",
+            {(0, 1): 2 * (1.5 + 2.5), (1, 2): 0.0, (0, 2): 2 * 2.5},
+            {(0, 1): 2 * 1.0, (1, 2): 0.0, (0, 2): 2 * (1.0 + 0.6)},
+        ),
+    ],
+)
+def test_routes(routing: str, forward: dict[tuple[int, int], float], backward: dict[tuple[int, int], float]) -> None:
+    """Tests what a skipping tensor and a backward tensor cost between each pair of stages."""
+    node = {"name": "node0", "device": "gpu", "count": 3, "fabric": SLOW}
+    problem = a_problem([{"forward_s": 1, "backward_s": 1}] * 3, [node], SKIP, routing=routing)
+    timing = price_of(problem, [1, 1, 1]).timing
+    assert timing.forward_transfer_s == pytest.approx(forward)
+    assert timing.backward_transfer_s == pytest.approx(backward)
+
+
+def test_host_writes_once_and_reads_once_per_stage() -> None:
+    """Tests blocking stages over the host: stage 0 writes two tensors and reads two gradients and a late tensor."""
+    node = {"name": "node0", "device": "gpu", "count": 3, "fabric": SLOW}
+    problem = a_problem([{"forward_s": 1, "backward_s": 1}] * 3, [node], SKIP, routing="host", communication="blocking")
+    cost = price_of(problem, [1, 1, 1])
+    first = 2 + (1.5 + 2.5) + (1.0 + 1.0) + 0.6
+    second = 2 + (1.5 + 2.5) + 1.0
+    third = 2 + 2.5 + 1.0 + 0.6
+    assert cost.bottleneck_time_s == pytest.approx(first)
+    assert cost.iteration_time_s == pytest.approx(first + second + third)  # one microbatch, one stage after the other
+
+
+def test_memory_item_by_item() -> None:
+    """Tests what two stages hold: factors, shared things once per stage, receive buffers, the largest workspace."""
+    layer = {"forward_s": 1, "backward_s": 1, "weight_bytes": 100, "activation_bytes": 10, "output_bytes": 7}
+    layers = [layer | {"workspace_bytes": size} for size in (3, 5, 4)]
+    model = {
+        "weights": [{"name": "tied", "bytes": 1000, "layers": ["l0", "l2"]}],
+        "buffers": [{"name": "mean", "bytes": 50, "layers": ["l0", "l1"]}],
+        "shared_activations": [{"bytes": 6, "layers": ["l0", "l1"]}],
+    }
+    problem = a_problem(layers, 2, model, optimizer="adam_mixed", num_microbatches=8)
+    problem["cluster"]["devices"]["gpu"]["reserve_bytes"] = 9
+    first, second = price_of(problem, [2, 1]).stages
+    assert (first.weights_bytes, first.gradients_bytes, first.optimizer_bytes) == (1200, 2400, 7200)
+    assert (first.buffers_bytes, first.in_flight, first.activations_bytes) == (50, 2, 2 * (10 + 10 + 6))
+    assert (first.communication_bytes, first.workspace_bytes, first.reserve_bytes) == (7, 5, 9)
+    assert first.total_bytes == 10_800 + 50 + 52 + 7 + 5 + 9
+    assert second.total_bytes == 9 * 1100 + 10 + 7 + 4 + 9
+
+
+def test_what_happens_once_per_iteration() -> None:
+    """Tests data-parallel exchange, tied weights and the optimizer step: 0.5 + 1.5, 0.5 + 0.5 + 2 and 0.25 s."""
+    optimizer = {"gradient_bytes_per_weight_byte": 2, "state_bytes_per_weight_byte": 0, "step_s": 0.25}
+    layers = [{"forward_s": 1, "backward_s": 1}, {"forward_s": 1, "backward_s": 1, "weight_bytes": 2500}]
+    tied = {"weights": [{"name": "tied", "bytes": 5_000, "layers": ["l0", "l1"]}]}
+    problem = a_problem(layers, two_nodes(SLOW, SLOW), tied, data_parallel=2, optimizer=optimizer)
+    cost = price_of(problem, [1, 1], ["a:0", "b:0"])
+    assert cost.tied == {"tied": ([0, 1], 10_000)}
+    assert cost.timing.makespan_s == pytest.approx(1 + 1 + 1 + 1 + 2 * 1.0)  # the boundary's latencies, twice
+    assert cost.iteration_time_s == pytest.approx(6 + (0.5 + 1.5) + (0.5 + 0.5 + 1.0) + 0.25)
+    assert cost.tokens_per_second == pytest.approx(2 / 10.25)
+
+
+def test_options_apply_from_the_loosest_to_the_tightest() -> None:
+    """Tests that two selectors beat one, and that only a time measured on this kind of device ignores its speed."""
+    options = [
+        {"recompute": "full", "tensor_parallel": 1, "activation_bytes": 3, "backward_s": 8},
+        {"device": "gpu", "forward_s": 5, "activation_bytes": 2},
+        {"recompute": "full", "activation_bytes": 1, "backward_s": 6},
+        {"recompute": "other", "forward_s": 100},
+    ]
+    problem = a_problem([{"forward_s": 4, "backward_s": 4, "options": options}], 1)
+    problem["cluster"]["devices"]["gpu"]["speed"] = 2
+    problem["constraints"] = {"recompute": "full"}
+    cost = price_of(problem, [1])
+    assert cost.iteration_time_s == pytest.approx(5 + 8 / 2)
+    assert cost.stages[0].activations_bytes == 3
+
+
+def test_partitions_of_a_chain_and_of_free_layers() -> None:
+    """Tests the number of partitions: C(5, 2) for a chain of six, surjections for layers without edges."""
+    chain = a_problem([{"forward_s": 1}] * 6)
+    assert len(list(partitions(read(chain), 3))) == 10
+    free = a_problem([{"forward_s": 1}] * 4, model={"tensors": []})
+    assert len(list(partitions(read(free), 2))) == 2**4 - 2
+    assert stage_counts(read(free)) == [1, 2, 3, 4]
+
+
+def test_constraints_leave_the_right_partitions() -> None:
+    """Tests every constraint on a chain of five in two stages, whose cut is the number of layers before it."""
+
+    def cuts(constraints: Json, model: Json | None = None) -> list[int]:
+        problem = a_problem([{"forward_s": 1}] * 5, model=model) | {"constraints": constraints}
+        return [partition.count(0) for partition in partitions(read(problem), 2)]
+
+    assert sorted(cuts({})) == [1, 2, 3, 4]
+    assert sorted(cuts({"pins": {"l2": 0}})) == [3, 4]
+    assert sorted(cuts({"together": [["l1", "l3"]]})) == [1, 4]
+    assert sorted(cuts({"apart": [["l1", "l3"]]})) == [2, 3]
+    assert sorted(cuts({"cut_after": ["l0", "l2", "l4"]})) == [1, 3]
+    mutated = {"buffers": [{"name": "b", "bytes": 1, "layers": ["l1", "l2"], "mutated": True}]}
+    assert sorted(cuts({}, mutated)) == [1, 3, 4]
+
+
+def test_placements_up_to_renaming() -> None:
+    """Tests the number of different placements of two stages, with and without explicit links."""
+    equal = read(a_problem([{"forward_s": 1}] * 2, two_nodes())).cluster
+    assert placements(equal, 1, 2) == [("a:0", "a:1"), ("a:0", "b:0")]
+    assert placements(equal, 2, 2) == [("a:0", "b:0")]
+    assert canonical(equal, ("b:1", "a:0")) == canonical(equal, ("a:0", "b:0"))
+    nodes = [*two_nodes(), two_nodes()[0] | {"name": "c", "count": 1}]
+    assert len(placements(read(a_problem([{"forward_s": 1}] * 2, nodes)).cluster, 1, 2)) == 4
+    linked = a_problem([{"forward_s": 1}] * 2, 3)
+    linked["cluster"]["links"] = [{"between": ["node0:0", "node0:2"]} | SLOW]
+    assert len(placements(read(linked).cluster, 1, 2)) == 6  # a device that a link names is no other's equal
+
+
+def test_the_best_plan_of_a_tiny_chain() -> None:
+    """Tests ranking by hand: loads 3 + 1 + 1 in two stages take 3 | 2 or 4 | 1."""
+    problem = a_problem([{"forward_s": 3}, {"forward_s": 1}, {"forward_s": 1}], schedule="forward_only")
+    problem["training"]["num_stages"] = 2
+    problem["objective"] = "bottleneck_time"
+    assert [plan.value for plan in every_plan(read(problem))] == [3.0, 4.0]
+    problem["limits"] = {"bottleneck_time_s": 2.5}
+    assert every_plan(read(problem)) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_plans_are_in_order_and_keep_their_limits(seed: int) -> None:
+    """Tests the plans of random problems: in order, different, within memory, and no transfer is free of its cost."""
+    problem = read(seeded_problem(seed))
+    plans = every_plan(problem)
+    values = [plan.value for plan in plans]
+    assert values == sorted(values, reverse=problem.objective == "tokens_per_second")
+    assert len({(plan.partition, plan.placement) for plan in plans}) == len(plans)
+    for plan in plans:
+        assert plan.price.peak_memory_bytes <= problem.cluster.devices["gpu"].memory_bytes
+        assert plan.price.bubble_fraction is not None and -1e-9 <= plan.price.bubble_fraction < 1
+        least = problem.training.num_microbatches * plan.price.bottleneck_time_s
+        if problem.training.communication == "blocking":
+            assert plan.price.iteration_time_s >= least * (1 - 1e-9)

@@ -1,0 +1,16 @@
+"""A server whose solves are doubles: python double_server.py NAME-OF-DOUBLE SETTINGS-AS-JSON."""
+
+import json
+import sys
+from unittest import mock
+
+import solve_doubles
+
+from partita.service import app, commands_serve
+from partita.service.settings import Settings
+
+if __name__ == "__main__":
+    work = getattr(solve_doubles, sys.argv[1])
+    create = app.create_app
+    with mock.patch.object(app, "create_app", lambda settings: create(settings, work=work)):
+        commands_serve._serve(Settings(**json.loads(sys.argv[2])), commands_serve._listening("127.0.0.1", 0))

@@ -1,0 +1,149 @@
+"""The description of the service: true, complete, and with examples that work."""
+
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+from api_calls import call, document_in
+
+from partita.service import examples
+from partita.service.app import create_app
+from partita.service.openapi import openapi_document
+from partita.service.problem_document import KINDS
+from partita.service.settings import Settings
+
+DOCUMENT = openapi_document(Settings())
+EXAMPLES = [
+    (path, name, example["value"])
+    for path, methods in DOCUMENT["paths"].items()
+    for name, example in methods.get("post", {})
+    .get("requestBody", {"content": {"application/json": {"examples": {}}}})["content"]["application/json"]["examples"]
+    .items()
+]
+EXPECTED = {
+    "chain": "optimal",
+    "graph": "optimal",
+    "too_large": "infeasible",
+    "sizes": "feasible",
+    "stages": "feasible",
+}
+
+
+def routes(app):
+    """Give path and methods of every call."""
+    found = {}
+    for route in app.routes:
+        found.setdefault(route.path, set()).update(route.methods)
+    return found
+
+
+@pytest.mark.parametrize(("path", "name", "body"), EXAMPLES, ids=[example[1] for example in EXAMPLES])
+def test_examples_work_as_they_stand(real_client, path, name, body):
+    """Tests that every example is answered, with the status that its summary says."""
+    response = real_client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    assert response.json()["status"] == EXPECTED[name]
+
+
+def test_all_examples_are_shown():
+    """Tests that no example is forgotten."""
+    assert {name for _, name, _ in EXAMPLES} == {*examples.PLANS, *examples.EVALUATIONS}
+
+
+def test_every_call_is_described():
+    """Tests that the calls that exist are those that are described."""
+    existing = {path: methods for path, methods in routes(create_app()).items() if path.startswith(("/v1", "/healthz"))}
+    described = {path: {method.upper() for method in methods} for path, methods in DOCUMENT["paths"].items()}
+    assert existing == described
+
+
+def test_served_as_it_is(make_app):
+    """Tests that /openapi.json is this document, with the limits of the server."""
+    app = make_app(max_layers=123)
+    shown = call(app, "GET", "/openapi.json", headers={}).json()
+    assert shown == openapi_document(Settings(max_layers=123))
+    assert "123 layers" in shown["info"]["description"]
+
+
+def test_every_error_is_described():
+    """Tests that every kind of problem of a call that solves stands in the description of that call."""
+    responses = DOCUMENT["paths"]["/v1/plans"]["post"]["responses"]
+    elsewhere = {"not-found", "wrong-method", "bad-request"}
+    for kind in KINDS:
+        if kind.name not in elsewhere:
+            assert f"({kind.name})" in responses[str(kind.status)]["description"]
+            assert list(responses[str(kind.status)]["content"]) == ["application/problem+json"]
+
+
+def test_references_lead_somewhere():
+    """Tests that every schema that is referred to exists."""
+    used = set(re.findall(r"'#/components/schemas/([^']+)'", str(DOCUMENT)))
+    assert used
+    assert used <= set(DOCUMENT["components"]["schemas"])
+
+
+class Page(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.loaded, self.open = set(), set(), set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if "id" in attributes:
+            self.ids.add(attributes["id"])
+        if tag == "a":
+            self.links.add(attributes["href"])
+        if tag in ("script", "link", "img", "iframe"):
+            self.loaded.add(attributes.get("src") or attributes.get("href"))
+        if tag not in ("meta", "link", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture
+def page(make_app):
+    response = call(make_app(), "GET", "/docs", headers={})
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    return response.text
+
+
+def test_page_loads_nothing_from_outside(page, make_app):
+    """Tests that the page needs this server only, and that all it loads is there."""
+    loaded = Page(page).loaded
+    assert loaded == {"data:,", "/docs/docs.css", "/docs/docs.js"}
+    for path in loaded - {"data:,"}:
+        response = call(make_app(), "GET", path, headers={})
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith(("text/css", "text/javascript"))
+        assert b"http" not in response.content
+    assert "<style" not in page
+    assert " style=" not in page
+    assert "onclick" not in page
+
+
+def test_links_of_the_page_lead_somewhere(page):
+    """Tests that every link within the page has its target, and that every type of a problem leads to the page."""
+    shown = Page(page)
+    assert not shown.open
+    assert {link[1:] for link in shown.links if link.startswith("#")} <= shown.ids
+    assert {kind.name for kind in KINDS} <= shown.ids
+    assert {link for link in shown.links if not link.startswith("#")} == {"/openapi.json"}
+
+
+def test_page_shows_every_example(page):
+    """Tests that the examples can be sent from the page."""
+    assert page.count("<textarea") == len(EXAMPLES)
+    assert page.count('<button type="button">Send</button>') == len(EXAMPLES) + 1
+
+
+def test_unknown_file_of_the_page(make_app):
+    """Tests that only the files of the page are given away."""
+    document_in(call(make_app(), "GET", "/docs/..%2fsettings.py", headers={}), 404, "not-found")
+    assert {file.name for file in files("partita.service").joinpath("page").iterdir()} == {"docs.css", "docs.js"}

@@ -1,0 +1,83 @@
+"""Tests that the solver agrees with trying every plan, on random small problems."""
+
+from functools import cache
+from random import Random
+
+import pytest
+
+from oracle.comparison import check_answer, check_candidate
+from oracle.facts import read_facts
+from oracle.partitions import partitions, stage_counts
+from oracle.placements import placements
+from oracle.pricing import price_partition
+from oracle.search import Plan, every_plan, keeps_time_limits, memory_limit
+from partita.models.plan import GivenPlan, GivenStage
+from partita.models.problem import Problem
+from partita.solver.planner import plan_problem
+from partita.solver.review import evaluate_plan
+from strategies import read, seeded_problem
+
+SEEDS = range(300)
+
+
+@cache
+def problem_of(seed: int, solver: str = "auto") -> Problem:
+    """Give the seed's problem with time enough to prove everything."""
+    search = {"candidates": 5, "time_limit_s": 120.0, "workers": 1, "solver": solver}
+    return read(seeded_problem(seed) | {"search": search})
+
+
+@cache
+def plans_of(seed: int) -> list[Plan]:
+    """Give every plan of the seed's problem, best first."""
+    return every_plan(problem_of(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cp_sat_finds_the_best_plans(seed: int) -> None:
+    """Tests status, the five best values in order, and every figure, with CP-SAT."""
+    problem = problem_of(seed, "cp-sat")
+    check_answer(problem, plan_problem(problem), plans_of(seed), tolerance=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_highs_finds_the_best_plans(seed: int) -> None:
+    """Tests the same with HiGHS, which works with floating-point numbers."""
+    problem = problem_of(seed, "highs")
+    check_answer(problem, plan_problem(problem), plans_of(seed), tolerance=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_evaluation_prices_any_plan(seed: int) -> None:
+    """Tests the evaluator on a random plan that may break the limits on memory and time."""
+    problem, random = problem_of(seed), Random(seed)
+    facts = read_facts(problem)
+    found = [partition for count in stage_counts(problem) for partition in partitions(problem, count)]
+    if not found:
+        pytest.skip("no partition keeps the constraints")
+    partition = random.choice(found)
+    degree = facts.tensor_parallel * facts.data_parallel
+    placement = random.choice(placements(problem.cluster, degree, max(partition) + 1))
+    given = GivenPlan(
+        stages=tuple(
+            GivenStage(
+                layers=tuple(name for name, at in zip(facts.names, partition, strict=True) if at == stage),
+                devices=slot_devices(first, degree),
+            )
+            for stage, first in enumerate(placement)
+        )
+    )
+    answer = evaluate_plan(problem, given)
+    (candidate,) = answer.candidates
+    check_candidate(problem, candidate)
+    assert tuple(stage.devices[0] for stage in candidate.stages) == placement
+    cost = price_partition(problem, facts, partition, placement)
+    fits = cost.peak_memory_bytes <= memory_limit(problem, facts) and keeps_time_limits(problem, cost)
+    assert answer.status == ("feasible" if fits else "infeasible")
+    assert (answer.infeasibility is None) == fits
+
+
+def slot_devices(first: str, degree: int) -> tuple[str, ...]:
+    """Give the devices of a slot by its first one."""
+    node, _, number = first.partition(":")
+    return tuple(f"{node}:{int(number) + offset}" for offset in range(degree))

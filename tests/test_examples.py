@@ -1,0 +1,106 @@
+"""The examples are up to date, valid, and show what their README says."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from partita.models.problem import Problem, read_problem
+from partita.solver.planner import plan_problem
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+
+BEST = {
+    "gpt-22b": ([7, 6, 6, 6, 6, 6, 6, 7], 9.189256887),
+    "heavy-ends": ([7, 9, 8, 2], 7.811690886),
+    "skip-and-tied-head": ([5, 4, 4, 1], 1.439461253),
+    "two-nodes-slow-link": ([4, 3, 3, 3, 2, 3, 3, 3], 1.311632),
+}
+"""Stage sizes and iteration time of the best plan: all partitions (of up to 8 layers a stage for the GPT, up to 6 for
+the two nodes) simulated by a script that shares no code with Partita."""
+
+
+def load_maker() -> ModuleType:
+    """Import examples/make_examples.py."""
+    spec = importlib.util.spec_from_file_location("make_examples", EXAMPLES / "make_examples.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MAKER = load_maker()
+
+
+def read_example(name: str) -> Problem:
+    """Read examples/NAME.json."""
+    return read_problem((EXAMPLES / f"{name}.json").read_bytes())
+
+
+def test_every_example_is_made_and_described() -> None:
+    """Tests that script, files, README and this test speak of the same examples."""
+    files = {path.name for path in EXAMPLES.glob("*.json")}
+    described = set(re.findall(r"^## (\S+\.json)", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert files == set(MAKER.EXAMPLES) == described == {f"{name}.json" for name in BEST}
+
+
+@pytest.mark.parametrize("file", MAKER.EXAMPLES)
+def test_an_example_is_up_to_date(file: str) -> None:
+    """Tests that the file is what the script writes; run examples/make_examples.py if not."""
+    assert (EXAMPLES / file).read_text(encoding="utf-8") == MAKER.render(MAKER.EXAMPLES[file]()) + "\n"
+
+
+@pytest.mark.parametrize("name", BEST)
+def test_an_example_is_a_problem_without_warnings(name: str) -> None:
+    """Tests that an example is valid and that none of its figures looks like a mistake."""
+    assert read_example(name).warnings() == []
+
+
+def test_the_gpt_has_the_times_that_were_measured() -> None:
+    """Tests the layer times against table 4 of arXiv 2205.05198, and the weights against 22 billion parameters."""
+    model = read_example("gpt-22b").model
+    blocks = [layer for layer in model.layers if layer.name.startswith("block.")]
+    assert len(blocks) == 48
+    for block in blocks:
+        assert (block.forward_s, block.backward_s) == (0.0077, 0.0119)
+        backward_s = {option.recompute: option.backward_s for option in block.options}
+        assert backward_s == {"full": 0.0195, "selective": 0.0132}
+    weight_bytes = sum(layer.weight_bytes for layer in model.layers) + sum(weight.bytes for weight in model.weights)
+    assert weight_bytes * 8 / 2 == pytest.approx(22e9, rel=0.02)
+
+
+def test_the_gpt_keeps_the_bytes_of_the_paper() -> None:
+    """Tests the activations of all layers against figure 1: 59.25 GiB for a device, with tensor parallelism only."""
+    blocks = [layer for layer in read_example("gpt-22b").model.layers if layer.name.startswith("block.")]
+    assert sum(block.activation_bytes for block in blocks) == 59.25 * 2**30
+
+
+@pytest.mark.parametrize("name", BEST)
+def test_an_example_has_the_plan_that_its_readme_promises(name: str) -> None:
+    """Tests the best plan of an example, and that equal layer counts would have been worse."""
+    sizes, iteration_time_s = BEST[name]
+    answer = plan_problem(read_example(name))
+    assert answer.status == "optimal"
+    best = answer.candidates[0]
+    assert [len(stage.layers) for stage in best.stages] == sizes
+    assert best.metrics.iteration_time_s == pytest.approx(iteration_time_s, rel=1e-8)
+    assert answer.baselines["uniform"].metrics.iteration_time_s > 1.02 * iteration_time_s
+
+
+def test_the_uniform_split_of_the_gpt_does_not_fit() -> None:
+    """Tests that memory matters in the first example: its equal layer counts need more than a device has."""
+    assert not plan_problem(read_example("gpt-22b")).baselines["uniform"].fits
+
+
+@pytest.mark.parametrize("readme", ["README.md", "examples/README.md"])
+def test_problems_in_the_readme_are_valid(readme: str) -> None:
+    """Tests that every problem printed in full can be read."""
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    problems = re.findall(r"<<'END'\n(\{.*?\n\})\nEND\n", text, re.DOTALL)
+    assert problems or readme != "README.md"
+    for problem in problems:
+        assert read_problem(problem).warnings() == []
