@@ -2,6 +2,7 @@
 
 import io
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,7 +113,7 @@ def _blamed(error: "InvalidInput", problem: "ProblemFile", plan: "PlanFile") -> 
     from partita.service.work import belongs_to_plan
 
     if all(belongs_to_plan(fault.pointer) for fault in error.faults):
-        return plan.refused(error.faults)
+        return plan.refused(replace(fault, pointer=fault.pointer.removeprefix("/plan")) for fault in error.faults)
     return problem.refused(error.faults)
 
 

@@ -1,5 +1,6 @@
 """``partita serve``."""
 
+import copy
 import ipaddress
 import socket
 from typing import Annotated, Any
@@ -114,6 +115,16 @@ def _listening(host: str, port: int) -> socket.socket:
         raise Stopped(f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port") from None
 
 
+def _log_config() -> dict[str, Any]:
+    """Send all logs to standard error: standard output is for the line with the address."""
+    from uvicorn.config import LOGGING_CONFIG
+
+    config = copy.deepcopy(LOGGING_CONFIG)
+    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    config["loggers"]["partita"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+    return config
+
+
 def _serve(settings: Settings, listener: socket.socket) -> None:
     """Run the server until it is told to stop."""
     import uvicorn
@@ -121,9 +132,10 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     from partita.service.app import create_app
 
     app = create_app(settings)
-    server = uvicorn.Server(
-        uvicorn.Config(app, timeout_graceful_shutdown=round(settings.shutdown_s), log_level="info", server_header=False)
+    config = uvicorn.Config(
+        app, timeout_graceful_shutdown=round(settings.shutdown_s), log_config=_log_config(), server_header=False
     )
+    server = uvicorn.Server(config)
     host, port = listener.getsockname()[:2]
     place = f"[{host}]" if ":" in host else host
     typer.echo(f"Partita listens on http://{place}:{port} (documentation under /docs)")

@@ -11,12 +11,12 @@ from partita.models.answer import Answer, Baseline, Candidate, Infeasibility
 from partita.models.answer_plan import Metrics, Stage
 from partita.models.problem import Problem
 from partita.service.proof import objective_text, objective_value, proof_sentence
-from partita.service.wording import counted, first_few, percent, seconds, significant, sized, spans
+from partita.service.wording import counted, device_ranges, first_few, percent, seconds, significant, sized, spans
 
 MOST_SPANS = 3
 """Most ranges of layers that are named for one stage."""
 MOST_DEVICES = 4
-"""Most devices that are named for one stage."""
+"""Most ranges of devices that are named for one stage."""
 PIPED_WIDTH = 120
 """Columns of a report that goes to a file."""
 
@@ -88,7 +88,7 @@ def _stage_table(candidate: Candidate, problem: Problem) -> Table:
             sized(memory.total_bytes),
             sized(memory.capacity_bytes),
             f"{memory.total_bytes / memory.capacity_bytes:.0%}" if memory.capacity_bytes else "",
-            first_few(stage.devices, MOST_DEVICES),
+            first_few(device_ranges(stage.devices), MOST_DEVICES),
         ]
         full = memory.total_bytes > memory.capacity_bytes
         table.add_row(*cells, *([str(len(stage.recompute))] if recomputes else []), style="red" if full else None)

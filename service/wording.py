@@ -60,3 +60,16 @@ def first_few(texts: Sequence[str], most: int) -> str:
     """Join texts by commas, the first few of many."""
     shown = ", ".join(texts[:most])
     return shown if len(texts) <= most else f"{shown} and {len(texts) - most} more"
+
+
+def device_ranges(devices: Iterable[str]) -> list[str]:
+    """Join the devices of a node to ranges, such as ``node0:0-7``."""
+    numbers: dict[str, list[int]] = {}
+    for device in devices:
+        node, _, number = device.rpartition(":")
+        numbers.setdefault(node, []).append(int(number))
+    return [
+        f"{node}:{first}" if first == last else f"{node}:{first}-{last}"
+        for node, found in numbers.items()
+        for first, last in spans(found)
+    ]

@@ -98,18 +98,14 @@ def _evaluate(data: object, settings: Settings, accepted: Accepted) -> tuple[Ans
 
 
 def belongs_to_plan(pointer: str) -> bool:
-    """Tell whether a pointer of the solver's is into the given plan rather than into the problem."""
-    return pointer.split("/")[1:2] in (["stages"], ["stage_sizes"])
+    """Tell whether a pointer of ``evaluate_plan`` is into the given plan, with ``/plan`` before it, or the problem."""
+    return pointer == "/plan" or pointer.startswith("/plan/")
 
 
 def _in_whole_body(faults: tuple[Fault, ...]) -> Iterator[Fault]:
-    """Turn pointers into the problem or into the plan into pointers into the whole body."""
+    """Turn pointers into the problem into pointers into the whole body; those into the plan are that already."""
     for fault in faults:
-        first = fault.pointer.split("/")[1:2]
-        if not first or first[0] in Evaluation.model_fields:
-            yield fault
-        else:
-            yield replace(fault, pointer=("/plan" if belongs_to_plan(fault.pointer) else "/problem") + fault.pointer)
+        yield fault if belongs_to_plan(fault.pointer) else replace(fault, pointer="/problem" + fault.pointer)
 
 
 def _refusal_kind(error: InvalidInput) -> RefusalKind:

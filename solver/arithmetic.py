@@ -122,7 +122,9 @@ def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
         least = min(least_objective(judge, count, metric) for count in usable)
         needed = judge.figures.seconds(least)
         if needed > limit * (1 + 1e-6):
-            text = f"any plan needs at least {needed:.6g} s, the limit is {limit:.6g} s: short by {needed - limit:.6g} s"
+            text = (
+                f"any plan needs at least {needed:.6g} s, the limit is {limit:.6g} s: short by {needed - limit:.6g} s"
+            )
             findings.append(
                 Finding(
                     limit=f"limits.{field}",
@@ -166,7 +168,9 @@ def _pins_against_order(judge: Judge) -> Infeasibility | None:
                     f"which is pinned to stage {judge.pins[other]}"
                 )
                 finding = Finding(limit="constraints.pins", message=text, layer=second, stage=judge.pins[other])
-                return _report("pins contradict the order of the layers", [finding], "exchange or remove one of the pins")
+                return _report(
+                    "pins contradict the order of the layers", [finding], "exchange or remove one of the pins"
+                )
             if reached[group] > reached.get(other, -1):
                 reached[other], origin[other] = reached[group], origin[group]
     return None

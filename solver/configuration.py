@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from partita.solver.backends.base import Backend
+from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline
-from partita.solver.checks import InternalError
 from partita.solver.domains import Ancestry, Domains, any_stage, pinned, within_window, within_work
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import LocalSearch, learn, stages_of

@@ -122,9 +122,7 @@ def _both_passes(instance: Instance, tensor: IntArray, pair: IntArray) -> Traffi
     )
 
 
-def transfers(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, pairs: IntArray
-) -> Transfers:
+def transfers(instance: Instance, figures: Figures, stage: IntArray, location: IntArray, pairs: IntArray) -> Transfers:
     """Price everything that is carried between stages."""
     traffic = carried(instance, stage, pairs)
     edges, size = instance.edges, len(pairs)
@@ -148,14 +146,18 @@ def transfers(
         messages[1] &= instance.trains
         all_times = all_times + messages.reshape(-1) * np.tile(figures.latency[path_class], 2)
     return Transfers(
-        traffic, path_class, all_bytes[:size], all_bytes[size:], all_times[:size], all_times[size:],
-        host_forward, host_backward,
+        traffic,
+        path_class,
+        all_bytes[:size],
+        all_bytes[size:],
+        all_times[:size],
+        all_times[size:],
+        host_forward,
+        host_backward,
     )
 
 
-def _host_times(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray
-) -> tuple[Times, Times]:
+def _host_times(instance: Instance, figures: Figures, stage: IntArray, location: IntArray) -> tuple[Times, Times]:
     """Give the times in which every stage writes to and reads from the host, in the forward and backward pass.
 
     A forward tensor is written once and read once by every other stage that needs it, and so is a tensor of the
@@ -233,7 +235,8 @@ def stage_memory(
     return StageMemory(
         weights=sum_by(stage, layers.weight, size) + sum_by(holder, instance.weights.bytes[weight], size),
         gradients=sum_by(stage, layers.gradient, size) + sum_by(holder, instance.weights.gradient_bytes[weight], size),
-        optimizer=sum_by(stage, layers.optimizer, size) + sum_by(holder, instance.weights.optimizer_bytes[weight], size),
+        optimizer=sum_by(stage, layers.optimizer, size)
+        + sum_by(holder, instance.weights.optimizer_bytes[weight], size),
         buffers=sum_by(keeper, instance.buffers.bytes[buffer], size),
         activations=in_flight * kept,
         in_flight=in_flight,

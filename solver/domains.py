@@ -47,7 +47,8 @@ class Domains:
 @dataclass(frozen=True)
 class Ancestry:
     """All groups that must not come after (before) each group: boolean, shape (G, G), rows by group; and the order
-    between groups without the pairs that follow from others."""
+    between groups without the pairs that follow from others.
+    """
 
     before: np.ndarray
     after: np.ndarray

@@ -38,7 +38,10 @@ class Evaluator:
         num_stages = len(measures.times.forward)
         span = num_stages * measures.makespan
         tokens = (
-            training.num_microbatches * training.microbatch_size * training.sequence_length * one(training.data_parallel)
+            training.num_microbatches
+            * training.microbatch_size
+            * training.sequence_length
+            * one(training.data_parallel)
         )
         iteration = float(measures.iteration)
         return Metrics(
@@ -99,7 +102,9 @@ class Evaluator:
                 Boundary(
                     from_stage=first,
                     to_stage=second,
-                    tensors=tuple(self._crossing(int(index), moved.traffic.tensor, moved.traffic.backward) for index in chosen),
+                    tensors=tuple(
+                        self._crossing(int(index), moved.traffic.tensor, moved.traffic.backward) for index in chosen
+                    ),
                     forward_bytes=int(moved.forward_bytes[pair]),
                     backward_bytes=int(moved.backward_bytes[pair]),
                     path=path.names,

@@ -145,8 +145,8 @@ def one(choice: int | tuple[int, ...]) -> int:
     return choice
 
 
-def build_instance(problem: Problem) -> Instance:
-    """Resolve a supported problem into arrays.
+def build_instance(problem: Problem, only: frozenset[str] | None = None) -> Instance:
+    """Resolve a supported problem into arrays, on the nodes named ``only`` where these are given.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def build_instance(problem: Problem) -> Instance:
         buffers=_plain(problem.model.buffers, [item.name for item in problem.model.buffers], index),
         shared=_plain(problem.model.shared_activations, [], index),
         topology=Topology(
-            problem.cluster, one(training.tensor_parallel) * one(training.data_parallel), problem.most_stages()
+            problem.cluster, one(training.tensor_parallel) * one(training.data_parallel), problem.most_stages(), only
         ),
         factors=factors,
     )

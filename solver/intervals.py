@@ -104,10 +104,15 @@ class IntervalView:
 
     def _find_last_holders(self) -> list[list[tuple[int, int, bool]]]:
         """For every group and each shared storage in it: the group before it that holds the storage too (or -1),
-        the bytes, and whether they count for every microbatch in flight."""
+        the bytes, and whether they count for every microbatch in flight.
+        """
         found: list[list[tuple[int, int, bool]]] = [[] for _ in range(self.size)]
         instance = self.instance
-        for storages, each_microbatch in ((instance.weights, False), (instance.buffers, False), (instance.shared, True)):
+        for storages, each_microbatch in (
+            (instance.weights, False),
+            (instance.buffers, False),
+            (instance.shared, True),
+        ):
             for layers, total in zip(storages.layers, _whole(storages), strict=True):
                 previous = -1
                 for group in np.unique(self.groups.group_of[layers]).tolist():

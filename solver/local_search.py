@@ -66,9 +66,7 @@ class LocalSearch:
         Where every plan measured goes.
     """
 
-    def __init__(
-        self, view: IntervalView, frame: Frame, judge: Judge, pool: CutPool | None, plans: PlanPool
-    ) -> None:
+    def __init__(self, view: IntervalView, frame: Frame, judge: Judge, pool: CutPool | None, plans: PlanPool) -> None:
         self._view, self._frame, self._judge, self._pool, self._plans = view, frame, judge, pool, plans
         self._measured = 0
 
@@ -151,4 +149,3 @@ def learn(pool: CutPool, judge: Judge, measures: Measures) -> int:
     weights = graph_weights(judge.instance, [measures.times])
     _, counts = pool.graph.critical_paths(weights)
     return pool.add(counts)
-

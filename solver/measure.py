@@ -117,9 +117,7 @@ def synchronised_bytes(instance: Instance, sizes: IntArray, gradients: IntArray)
     return gradients if instance.factors.gradient_bytes_per_weight_byte > 0 else sizes
 
 
-def once_per_iteration(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray
-) -> float | int:
+def once_per_iteration(instance: Instance, figures: Figures, stage: IntArray, location: IntArray) -> float | int:
     """Give the time after the pipeline: all-reduce over replicas, tied weights, optimizer step.
 
     The stages reduce at the same time, tied weights one after the other.
@@ -164,9 +162,7 @@ def all_reduce(figures: Figures, sizes: IntArray, members: int, path_class: IntA
     return figures.reduction(sizes, members, path_class) + figures.latency[path_class]
 
 
-def measure(
-    instance: Instance, figures: Figures, plans: list[tuple[IntArray, IntArray]]
-) -> list[Measures]:
+def measure(instance: Instance, figures: Figures, plans: list[tuple[IntArray, IntArray]]) -> list[Measures]:
     """Measure plans (stage of every layer, location of every stage) that all have the same number of stages."""
     graph = graph_of(instance, len(plans[0][1]))
     batch = [stage_times(instance, figures, stage, location, graph.pairs) for stage, location in plans]

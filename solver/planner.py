@@ -1,48 +1,18 @@
 """From a problem to its answer."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 
-from partita import __version__
-from partita.models.answer import Answer, Candidate, Effort
-from partita.models.digest import problem_digest
+from partita.models.answer import Answer
 from partita.models.problem import Problem
-from partita.models.quantities import as_choices
-from partita.solver.arithmetic import beyond_arithmetic, impossible
-from partita.solver.assumptions import assumptions, warnings
-from partita.solver.backends.base import Backend
-from partita.solver.backends.cp_sat import CpSat
-from partita.solver.backends.highs import Highs
-from partita.solver.baselines import baselines
-from partita.solver.checks import InternalError
-from partita.solver.configuration import NOTHING, Counters, Tactics, Tools
+from partita.solver.configuration import Tactics
 from partita.solver.deadline import Deadline
-from partita.solver.domains import find_ancestry
-from partita.solver.evaluation import Evaluator
-from partita.solver.figures import ACCURACY, choose_tick, make_figures
-from partita.solver.grouping import group_layers
-from partita.solver.instance import Instance, build_instance
-from partita.solver.intervals import IntervalView
-from partita.solver.plans import Judge, Judged, PlanPool
-from partita.solver.ranking import Ranked, Ranking, rank
+from partita.solver.session import OnProgress, Progress, Session
 from partita.solver.support import refuse_unsupported
+
+__all__ = ["OnProgress", "Progress", "plan_problem"]
 
 REPORTING_SHARE, MOST_REPORTING_S = 0.05, 0.2
 """Part of the time limit that is kept for evaluating and reporting what was found."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a search is; objective values in seconds or bytes, None where unknown."""
-
-    phase: str
-    incumbent: float | None
-    bound: float | None
-    wall_s: float
-
-
-OnProgress = Callable[[Progress], None]
 
 
 def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> Answer:
@@ -70,155 +40,3 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
     refuse_unsupported(problem)
     session = Session(problem, Tactics())
     return session.answer(deadline, on_progress)
-
-
-class Session:
-    """One problem being planned.
-
-    Parameters
-    ----------
-    problem
-        What to plan; supported.
-    tactics
-        What the search may use.
-    """
-
-    def __init__(self, problem: Problem, tactics: Tactics) -> None:
-        self.problem, self._tactics = problem, tactics
-        self.instance: Instance = build_instance(problem)
-        self.stage_counts = allowed_stage_counts(problem)
-        groups = group_layers(self.instance)
-        figures = make_figures(self.instance, choose_tick(self.instance, max(self.stage_counts)))
-        self.judge = Judge(self.instance, figures, groups)
-        self.evaluator = Evaluator(self.instance)
-        self.backend = _backend(problem)
-
-    def answer(self, deadline: Deadline, on_progress: OnProgress | None = None) -> Answer:
-        """Search until the deadline and give the answer."""
-        judge = self.judge
-        reason = impossible(judge, self.stage_counts)
-        if reason is not None:
-            return self._answer(Ranking(exhausted=True), Counters(), deadline, {"infeasibility": reason})
-        counters = Counters()
-        tools = Tools(
-            judge=judge,
-            view=IntervalView(self.instance, judge.figures, judge.groups),
-            ancestry=None if judge.groups.total_order else find_ancestry(judge.groups),
-            backend=self.backend,
-            plans=PlanPool(),
-            counters=counters,
-            tactics=self._tactics,
-            relative_gap=self.problem.search.relative_gap,
-        )
-
-        def report(phase: str, best: Judged | None, bound: int) -> None:
-            if on_progress is not None:
-                value = None if best is None else self._value(best.objective)
-                proven = self._value(bound) if 0 < bound < NOTHING else None
-                on_progress(Progress(phase, value, proven, deadline.elapsed))
-
-        ranking = rank(tools, self.stage_counts, self.problem.search.candidates, deadline, report)
-        extra = {}
-        if not ranking.candidates and ranking.exhausted:
-            extra = {"infeasibility": beyond_arithmetic(judge, self.stage_counts)}
-        return self._answer(ranking, counters, deadline, extra)
-
-    def _answer(self, ranking: Ranking, counters: Counters, deadline: Deadline, extra: dict[str, object]) -> Answer:
-        candidates = tuple(self._candidate(number, each) for number, each in enumerate(ranking.candidates, start=1))
-        status, bound, gap = self._proof(ranking, candidates)
-        found = {}
-        if candidates:
-            found = baselines(self.evaluator, self.judge, len(candidates[0].stages))
-        return Answer(
-            status=status,
-            objective=self.problem.objective,
-            best_bound=bound,
-            relative_gap=gap,
-            candidates=candidates,
-            baselines=found,
-            assumptions=tuple(assumptions(self.instance)),
-            warnings=tuple(warnings(self.problem, self.instance)),
-            solver=Effort(
-                solver=self.backend.name,
-                wall_s=round(deadline.elapsed, 6),
-                iterations=counters.iterations,
-                cuts=counters.cuts,
-                variables=counters.variables,
-            ),
-            problem_digest=problem_digest(self.problem),
-            version=__version__,
-            **extra,
-        )
-
-    def _candidate(self, number: int, ranked: Ranked) -> Candidate:
-        """Evaluate a plan anew, and make sure that the evaluator agrees with the solver."""
-        judged = ranked.judged
-        stage = judged.plan.stage[self.judge.groups.group_of]
-        candidate = self.evaluator.candidate(stage, judged.plan.location, number)
-        exact, counted = self.reported(candidate), self._value(judged.objective)
-        figures = self.judge.figures
-        assert figures.tick is not None
-        runs = 2.0 * (self.instance.microbatches + len(candidate.stages)) * self.instance.num_layers
-        tolerance = ACCURACY * abs(exact) + runs * figures.tick
-        if self.judge.metric == "iteration_time":
-            exact, counted = candidate.metrics.iteration_time_s, figures.seconds(judged.objective)
-            tolerance = ACCURACY * exact + runs * figures.tick
-        if abs(exact - counted) > tolerance or candidate.metrics.peak_memory_bytes != judged.measures.peak_memory:
-            raise InternalError(f"the solver counts {counted!r}, the evaluator {exact!r}")
-        bound = self._bound_value(ranked.bound, judged.objective, candidate)
-        return candidate.model_copy(update={"best_bound": bound})
-
-    def _proof(
-        self, ranking: Ranking, candidates: tuple[Candidate, ...]
-    ) -> tuple[str, float | None, float | None]:
-        """Judge status, bound and gap from incumbent and bound."""
-        if not candidates:
-            known = 0 < ranking.bound < NOTHING
-            bound = self._value(ranking.bound) if known and not ranking.exhausted else None
-            return ("infeasible" if ranking.exhausted else "no_solution"), bound, None
-        best = ranking.candidates[0].judged
-        value = self.reported(candidates[0])
-        bound = self._bound_value(ranking.bound, best.objective, candidates[0])
-        gap = None if bound is None else (abs(value - bound) / abs(value) if value else 0.0)
-        closed = ranking.bound > best.objective - self.backend.resolution(best.objective)
-        return ("optimal" if closed else "feasible"), bound, gap
-
-    def _bound_value(self, bound: int, objective: int, candidate: Candidate) -> float | None:
-        """Give a bound in the unit of the objective; the plan's own value where it is met."""
-        if bound >= objective:
-            return self.reported(candidate)
-        return self._value(bound) if bound > 0 else None
-
-    def reported(self, candidate: Candidate) -> float:
-        """Give the value of a plan's objective."""
-        metrics = candidate.metrics
-        values = {
-            "iteration_time": metrics.iteration_time_s,
-            "tokens_per_second": metrics.tokens_per_second,
-            "bottleneck_time": metrics.bottleneck_time_s,
-            "peak_memory": metrics.peak_memory_bytes,
-        }
-        return float(values[str(self.problem.objective)] or 0.0)
-
-    def _value(self, counted: int) -> float:
-        """Give an objective counted in ticks or bytes in the unit of the answer."""
-        if self.judge.metric == "peak_memory":
-            return float(counted)
-        seconds = self.judge.figures.seconds(counted)
-        if self.problem.objective == "tokens_per_second":
-            training = self.problem.training
-            tokens = training.num_microbatches * training.microbatch_size * training.sequence_length
-            return tokens * self.instance.replicas / seconds if seconds else 0.0
-        return float(seconds)
-
-
-def allowed_stage_counts(problem: Problem) -> list[int]:
-    """Give the numbers of stages that the problem allows, ascending."""
-    asked = problem.training.num_stages
-    return list(range(1, problem.most_stages() + 1)) if asked is None else sorted(as_choices(asked))
-
-
-def _backend(problem: Problem) -> Backend:
-    search = problem.search
-    kind = Highs if search.solver == "highs" else CpSat
-    return kind(search.seed, search.workers)

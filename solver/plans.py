@@ -91,10 +91,14 @@ class Judge:
         """Measure plans of equally many stages; None in place of those that break a limit or a constraint."""
         admitted = [self.admits(plan.stage) for plan in plans]
         expanded = [
-            (plan.stage[self.groups.group_of], plan.location) for plan, fine in zip(plans, admitted, strict=True) if fine
+            (plan.stage[self.groups.group_of], plan.location)
+            for plan, fine in zip(plans, admitted, strict=True)
+            if fine
         ]
         measured = iter(measure(self.instance, self.figures, expanded) if expanded else [])
-        return [self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)]
+        return [
+            self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)
+        ]
 
     def _judged(self, plan: Plan, measures: Measures) -> Judged | None:
         if measures.peak_memory > self.capacity:

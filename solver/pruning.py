@@ -126,9 +126,7 @@ def _reach(view: IntervalView, frame: Frame, most: IntArray) -> tuple[IntArray, 
     return low, high
 
 
-def _fitting(
-    view: IntervalView, frame: Frame, cutoffs: Cutoffs, low: IntArray, high: IntArray
-) -> list[BoolArray]:
+def _fitting(view: IntervalView, frame: Frame, cutoffs: Cutoffs, low: IntArray, high: IntArray) -> list[BoolArray]:
     """Tell which intervals within the windows fit into memory and the bottleneck's cutoff."""
     stages = frame.num_stages
     allowed = [

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from partita.solver.costs import sum_by
 from partita.solver.configuration import NOTHING, Configuration, Tools
+from partita.solver.costs import sum_by
 from partita.solver.deadline import Deadline
 from partita.solver.plans import Judge, Judged
 
@@ -57,9 +57,7 @@ def configurations(tools: Tools, stage_counts: list[int]) -> list[Configuration]
     return [Configuration(tools, count) for count in usable]
 
 
-def rank(
-    tools: Tools, stage_counts: list[int], wanted: int, deadline: Deadline, on_progress: OnProgress
-) -> Ranking:
+def rank(tools: Tools, stage_counts: list[int], wanted: int, deadline: Deadline, on_progress: OnProgress) -> Ranking:
     """Find the best plans in order, each proven to be the next best while time lasts."""
     ranking = Ranking()
     judge, plans = tools.judge, tools.plans

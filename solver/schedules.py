@@ -22,9 +22,7 @@ def gpipe(num_stages: int, num_microbatches: int) -> Orders:
     ----------
     Huang et al., GPipe, arXiv 1811.06965.
     """
-    return [
-        [(kind, stage, i) for kind in "FB" for i in range(num_microbatches)] for stage in range(num_stages)
-    ]
+    return [[(kind, stage, i) for kind in "FB" for i in range(num_microbatches)] for stage in range(num_stages)]
 
 
 def one_forward_one_backward(num_stages: int, num_microbatches: int) -> Orders:

@@ -1,7 +1,7 @@
 """Where stages can be placed, and what the paths between those places cost.
 
 A *slot* is what one stage occupies: as many devices of one node as its degrees of parallelism ask for. Slots that
-nothing tells apart form a *location*; two locations that nothing tells apart are *alike*.
+nothing tells apart form a *location*; two locations that can be exchanged are *alike*.
 """
 
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ class Location:
         The node's name.
     slots
         The names of the devices of each slot.
-    alike
-        The number of the set of interchangeable locations that it belongs to.
+    sort
+        Locations of one sort have the same links.
     """
 
     node: str
     slots: tuple[tuple[str, ...], ...]
-    alike: int
+    sort: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +58,26 @@ class Topology:
         Devices of a stage, all on one node.
     most_stages
         Of nodes that are alike no more are kept than there can be stages.
+    only
+        The names of the nodes to keep; None for all.
     """
 
-    def __init__(self, cluster: Cluster, width: int, most_stages: int) -> None:
+    def __init__(self, cluster: Cluster, width: int, most_stages: int, only: frozenset[str] | None = None) -> None:
         self.device = cluster.devices[cluster.nodes[0].device]
         self.num_nodes = sum(node.replicas for node in cluster.nodes)
         self._links = {frozenset(link.between): link for link in cluster.links}
         self.nodes: dict[str, ExpandedNode] = {}
         self.locations: list[Location] = []
-        self._add_locations(cluster, width, most_stages)
+        self._add_locations(cluster, width, most_stages, only)
 
-    def _add_locations(self, cluster: Cluster, width: int, most_stages: int) -> None:
+    def _add_locations(self, cluster: Cluster, width: int, most_stages: int, only: frozenset[str] | None) -> None:
         linked = {end for pair in self._links for end in pair}
         linked_devices = {end for end in linked if ":" in end}
         singled_out = {end.partition(":")[0] for end in linked_devices}
         kept: dict[object, int] = {}
         sets: dict[object, int] = {}
         for node in cluster.expanded_nodes():
-            if node.count < width:
+            if node.count < width or (only is not None and node.name not in only):
                 continue
             own = node.name if node.name in linked or node.name in singled_out else None
             sort = (node.count // width, node.fabric, node.uplink, own)
@@ -127,8 +129,8 @@ class Topology:
 
     @cached_property
     def _classes(self) -> tuple[list[tuple[float, float]], IntArray]:
-        alike = np.array([location.alike for location in self.locations], dtype=np.int64)
-        examples = {number: [int(i) for i in np.flatnonzero(alike == number)[:2]] for number in set(alike.tolist())}
+        sort = np.array([location.sort for location in self.locations], dtype=np.int64)
+        examples = {number: np.flatnonzero(sort == number)[:2].tolist() for number in range(int(sort.max()) + 1)}
         classes: dict[tuple[float, float], int] = {}
         between = np.zeros((len(examples), len(examples)), dtype=np.int64)
         within = np.zeros(len(examples), dtype=np.int64)
@@ -137,8 +139,8 @@ class Topology:
             for b, seconds in examples.items():
                 if a != b or len(firsts) > 1:
                     between[a, b] = self._class_number(firsts[0], seconds[-1], classes)
-        table = between[alike[:, None], alike[None, :]]
-        np.fill_diagonal(table, within[alike])
+        table = between[sort[:, None], sort[None, :]]
+        np.fill_diagonal(table, within[sort])
         return list(classes), table
 
     def _class_number(self, first: int, second: int, classes: dict[tuple[float, float], int]) -> int:
@@ -161,6 +163,31 @@ class Topology:
         numbers: dict[str, int] = {}
         return np.array([numbers.setdefault(loc.node, len(numbers)) for loc in self.locations], dtype=np.int64)
 
+    @cached_property
+    def alike(self) -> IntArray:
+        """The set of interchangeable locations that each belongs to, shape (locations,).
+
+        Two locations are interchangeable when they have as many slots and the same paths to themselves and to all
+        others: exchanging them changes nothing but names.
+        """
+        sizes = [len(location.slots) for location in self.locations]
+        class_of = self.class_of
+        together = self.node_of[:, None] == self.node_of[None, :]
+        number = np.arange(len(sizes))
+        firsts: dict[object, list[int]] = {}
+        for place in range(len(sizes)):
+            key = (sizes[place], int(class_of[place, place]), np.sort(class_of[place]).tobytes())
+            for first in firsts.setdefault(key, []):
+                others = np.ones(len(sizes), dtype=bool)
+                others[[place, first]] = False
+                same_paths = (class_of[place] == class_of[first])[others].all()
+                if same_paths and (together[place] == together[first])[others].all():
+                    number[place] = first
+                    break
+            else:
+                firsts[key].append(place)
+        return number
+
     def in_order(self, num_stages: int) -> IntArray | None:
         """Place stages by filling one location after the other; None when there are too few slots."""
         order = [index for index, location in enumerate(self.locations) for _ in location.slots]
@@ -169,13 +196,13 @@ class Topology:
     def canonical(self, location: IntArray) -> IntArray:
         """Rename interchangeable locations in the order of their first use, so that equal plans look equal."""
         members: dict[int, list[int]] = {}
-        for index, place in enumerate(self.locations):
-            members.setdefault(place.alike, []).append(index)
+        for index, number in enumerate(self.alike.tolist()):
+            members.setdefault(number, []).append(index)
         used: dict[int, int] = {}
         renamed: dict[int, int] = {}
         for old in location.tolist():
             if old not in renamed:
-                alike = self.locations[old].alike
+                alike = int(self.alike[old])
                 renamed[old] = members[alike][used.get(alike, 0)]
                 used[alike] = used.get(alike, 0) + 1
         return np.array([renamed[old] for old in location.tolist()], dtype=np.int64)
@@ -192,5 +219,3 @@ class Topology:
 
 def _single(name: str, link: Link) -> Path:
     return Path((name,), link.bandwidth_bytes_per_s, link.latency_s)
-
-

@@ -4,6 +4,7 @@ A generic import would round continuous variables; here every variable and coeff
 """
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 import pulp
@@ -12,6 +13,18 @@ from ortools.sat.python import cp_model
 from partita.solver.backends.base import Outcome
 from partita.solver.deadline import Deadline
 from partita.solver.program.scale import INTEGER, Scale
+
+FIRST_EFFORT = 0.2
+"""Deterministic time that one strategy alone gets first: small problems end there."""
+
+STRATEGIES = 8
+"""Least number of strategies that then take turns, in steps that do not depend on the machine's speed: the same run
+every time. With fewer, CP-SAT 9.15 was seen to go on until its time limit on tiny problems already solved."""
+
+
+NO_WORK = 0
+"""Switches off the presolve of CP-SAT 9.15 that compares rows with at-most-one sets. Its rule "linear + amo: removed
+enforcement literal" was seen to call feasible programs infeasible; tests/solver/test_cp_sat.py keeps one."""
 
 
 class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
@@ -22,7 +35,8 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
     seconds
         Wall-clock time limit.
     seed, workers
-        Random seed; threads. The same seed and number of workers give the same run.
+        Random seed; the most threads, where that is more than ``STRATEGIES``. The same seed and number of workers give
+        the same run.
     on_bound
         Called with every better bound.
 
@@ -43,19 +57,23 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
         """Tell that the solver can be used: it comes with the package."""
         return True
 
-    def actualSolve(self, lp: pulp.LpProblem) -> int:  # noqa: N802  PuLP's name
+    def actualSolve(self, lp: pulp.LpProblem) -> int:
         """Solve a problem; the values go into its variables, the proof into ``outcome``."""
         model, numbers = _translate(lp)
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = max(0.01, self.timeLimit)
-        solver.parameters.random_seed = self._seed
-        import os
-        il,w=os.environ.get("ILW","1,8").split(",")
-        solver.parameters.num_workers = int(w)
-        solver.parameters.interleave_search = bool(int(il))
-        solver.parameters.relative_gap_limit = 0.0
-        solver.best_bound_callback = self._on_bound
-        status = solver.solve(model)
+        ends = monotonic() + max(0.01, self.timeLimit)
+        for workers, effort in ((1, FIRST_EFFORT), (max(STRATEGIES, self._workers), float("inf"))):
+            solver = cp_model.CpSolver()
+            solver.parameters.random_seed = self._seed
+            solver.parameters.num_workers = workers
+            solver.parameters.interleave_search = workers > 1
+            solver.parameters.max_time_in_seconds = max(0.01, ends - monotonic())
+            solver.parameters.max_deterministic_time = effort
+            solver.parameters.relative_gap_limit = 0.0
+            solver.parameters.presolve_inclusion_work_limit = NO_WORK
+            solver.best_bound_callback = self._on_bound
+            status = solver.solve(model)
+            if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or monotonic() >= ends:
+                break
         assert status != cp_model.MODEL_INVALID, model.validate()
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         exhausted = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)

@@ -14,7 +14,7 @@ from partita.solver.plans import Plan
 from partita.solver.program.assignment import Assignment, add_apart, add_assignment
 from partita.solver.program.linear import Linear, Program, Variable
 from partita.solver.program.memory import MemoryRows
-from partita.solver.program.placement import Placement, add_placement
+from partita.solver.program.placement import add_placement
 from partita.solver.program.scale import Scale
 from partita.solver.program.timing import TimingRows
 from partita.solver.program.transfers import TransferBuilder

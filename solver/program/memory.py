@@ -73,9 +73,7 @@ class MemoryRows:
     ) -> None:
         self._program, self._assignment, self._scale = program, assignment, scale
         self._instance, self._in_flight = instance, in_flight
-        self.bytes = [
-            Linear(scale.size(instance.topology.device.reserve_bytes)) for _ in range(assignment.num_stages)
-        ]
+        self.bytes = [Linear(scale.size(instance.topology.device.reserve_bytes)) for _ in range(assignment.num_stages)]
         group_of, size = assignment.groups.group_of, len(assignment.groups)
         layers = instance.layers
         self._add_private(sum_by(group_of, layers.weight + layers.gradient + layers.optimizer, size), 1)
@@ -111,8 +109,10 @@ class MemoryRows:
             largest = self._program.quantity(f"workspace_{stage}", 0, most)
             for group in np.flatnonzero(workspace).tolist():
                 if self._assignment.possible(group, stage):
-                    need = Linear().add(largest).add(
-                        self._assignment.at(group, stage), -self._scale.size(workspace[group])
+                    need = (
+                        Linear()
+                        .add(largest)
+                        .add(self._assignment.at(group, stage), -self._scale.size(workspace[group]))
                     )
                     self._program.at_least("workspace", need, 0)
             row.add(largest)

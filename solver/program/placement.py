@@ -18,7 +18,7 @@ class Placement:
     topology
         The locations.
     on
-        y_kn by stage and location; None when all places are equally good.
+        y_kn by stage and location; None when there is but one placement.
     fixed
         The locations used when nothing is decided, shape (S,).
     """
@@ -41,20 +41,18 @@ class Placement:
         )
 
 
-def placement_matters(topology: Topology) -> bool:
-    """Tell whether some pair of slots has another path than the others."""
-    counts = np.array([len(location.slots) for location in topology.locations])
-    usable = np.ones_like(topology.class_of, dtype=bool)
-    np.fill_diagonal(usable, counts > 1)
-    return len(np.unique(topology.class_of[usable])) > 1
+def one_placement(topology: Topology) -> bool:
+    """Tell whether all placements are one but for the names of equal devices."""
+    slots = {len(location.slots) for location in topology.locations}
+    return len(topology.locations) == 1 or (slots == {1} and len(set(topology.alike.tolist())) == 1)
 
 
 def add_placement(program: Program, assignment: Assignment, topology: Topology) -> Placement:
-    """Add C9, unless all places are equally good."""
+    """Add C9, unless there is but one placement."""
     stages = assignment.num_stages
     fixed = topology.in_order(stages)
     assert fixed is not None, "configurations have no more stages than slots"
-    if stages == 1 or not placement_matters(topology):
+    if one_placement(topology):
         return Placement(topology, None, fixed)
     places = range(len(topology.locations))
     on = [[program.binary(f"y_{stage}_{place}") for place in places] for stage in range(stages)]
@@ -75,9 +73,9 @@ def add_placement(program: Program, assignment: Assignment, topology: Topology) 
 def _add_first_use(program: Program, topology: Topology, on: list[list[Variable]]) -> None:
     """Let a location be used only after the one before it in its set of interchangeable locations."""
     previous: dict[int, int] = {}
-    for place, location in enumerate(topology.locations):
-        earlier = previous.get(location.alike)
-        previous[location.alike] = place
+    for place, alike in enumerate(topology.alike.tolist()):
+        earlier = previous.get(alike)
+        previous[alike] = place
         if earlier is None:
             continue
         before = Linear()

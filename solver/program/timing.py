@@ -123,7 +123,9 @@ class TimingRows:
         layers = synchronised_bytes(instance, instance.layers.weight, instance.layers.gradient)
         weights = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
         for path_class, members in places.items():
-            own = sum_by(group_of, figures.reduction(layers, instance.replicas, path_class), len(self._assignment.groups))
+            own = sum_by(
+                group_of, figures.reduction(layers, instance.replicas, path_class), len(self._assignment.groups)
+            )
             named = figures.reduction(weights, instance.replicas, path_class)
             for stage in range(self._assignment.num_stages):
                 time = Linear().add(self._assignment.used[stage], self._scale.time(int(figures.latency[path_class])))
@@ -166,7 +168,9 @@ class TimingRows:
         least.add_all((variable, -self._scale.time(price[row].min())) for row, variable in enumerate(count))
         self._program.at_least("tied", least, 0)
         if placement.on is not None and len(usable) > 1:
-            self._add_tied_places(number, time, count, held, placement, dict(zip(usable.tolist(), price.T, strict=True)))
+            self._add_tied_places(
+                number, time, count, held, placement, dict(zip(usable.tolist(), price.T, strict=True))
+            )
         return Linear().add(time)
 
     @staticmethod
@@ -194,7 +198,7 @@ class TimingRows:
         topology, stages = placement.topology, len(held)
         for a in range(stages):
             for b in range(a + 1, stages):
-                if not held[a].terms and not held[a].constant or not held[b].terms and not held[b].constant:
+                if (not held[a].terms and not held[a].constant) or (not held[b].terms and not held[b].constant):
                     continue
                 for path_class, prices in price.items():
                     if (prices <= cheapest).all():
@@ -204,7 +208,12 @@ class TimingRows:
                         for row, variable in enumerate(count):
                             cost = self._scale.time(int(prices[row]))
                             charge = Linear(4 * cost).add(time)
-                            for each in (held[a], held[b], Linear().add(variable), Linear().add(placement.on[a][place])):
+                            for each in (
+                                held[a],
+                                held[b],
+                                Linear().add(variable),
+                                Linear().add(placement.on[a][place]),
+                            ):
                                 charge.add(each, -cost)
                             for other in there:
                                 charge.add(placement.on[b][other], -cost)

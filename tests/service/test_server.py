@@ -1,5 +1,6 @@
 """A real server over a real network: large, slow and broken requests, and clients that leave."""
 
+import contextlib
 import json
 import re
 import signal
@@ -22,7 +23,7 @@ def raw(client, request, *, leave_after=None):
             leave_after()
             return b""
         received = b""
-        while b"\r\n\r\n" not in received or (length := _length(received)) > len(received.split(b"\r\n\r\n", 1)[1]):
+        while b"\r\n\r\n" not in received or _length(received) > len(received.split(b"\r\n\r\n", 1)[1]):
             part = connection.recv(65536)
             if not part:
                 break
@@ -163,10 +164,8 @@ def test_stops_when_told(doubled, tmp_path, pid_in, alive, until, end, exit_code
 
 
 def _swallow(client, body):
-    try:
+    with contextlib.suppress(httpx.TransportError):
         client.post("/v1/plans", content=body, headers=JSON)
-    except httpx.TransportError:
-        pass
 
 
 def test_killed_server_leaves_no_process(doubled, tmp_path, pid_in, alive, until):

@@ -50,7 +50,7 @@ def test_busy_when_the_wait_is_too_long():
     async def scenario(solves):
         running = asyncio.create_task(solves.solve(task(nap_s=30)))
         await asyncio.sleep(0.05)
-        with pytest.raises(Busy, match="all 1 solves of this server were busy for 0.1 s") as caught:
+        with pytest.raises(Busy, match="busy for") as caught:
             await solves.solve(task())
         running.cancel()
         return caught.value.retry_after_s
