@@ -76,7 +76,6 @@ def _end(error: BaseException, *, debug: bool) -> NoReturn:
     if debug and not isinstance(error, KeyboardInterrupt | Stopped | BadFile):
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
-        say("interrupted")
         raise typer.Exit(INTERRUPTED) from None
     if isinstance(error, Stopped):
         say(f"partita: {error}")

@@ -11,9 +11,10 @@ def significant(number: float, digits: int = 4) -> str:
     """Write a number with so many significant digits, without an exponent where it is of ordinary size."""
     if number == 0 or not isfinite(number):
         return f"{number:g}"
-    exponent = floor(log10(abs(number)))
+    rounded = f"{number:.{digits - 1}e}"
+    exponent = floor(log10(abs(float(rounded))))
     if not -5 <= exponent <= 12:
-        return f"{number:.{digits - 1}e}"
+        return rounded
     return f"{number:,.{max(0, digits - 1 - exponent)}f}".replace(",", " ")
 
 

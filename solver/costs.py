@@ -126,7 +126,10 @@ def transfers(instance: Instance, figures: Figures, stage: IntArray, location: I
     """Price everything that is carried between stages."""
     traffic = carried(instance, stage, pairs)
     edges, size = instance.edges, len(pairs)
-    path_class = instance.topology.class_of[location[pairs[:, 0]], location[pairs[:, 1]]]
+    ends = location[pairs]
+    if instance.routing == "host":  # either side reaches the host over its own fabric
+        ends = ends[:, [0, 0]]
+    path_class = instance.topology.class_of[ends[:, 0], ends[:, 1]]
     back = traffic.backward == 1
     sizes = np.where(back, edges.backward_bytes[traffic.tensor], edges.forward_bytes[traffic.tensor])
     numbers = traffic.pair + size * traffic.backward

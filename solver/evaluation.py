@@ -96,7 +96,8 @@ class Evaluator:
             chosen = np.flatnonzero(moved.traffic.pair == pair)
             if second > first + 1 and not len(chosen):
                 continue
-            path = instance.topology.path(int(location[first]), int(location[second]))
+            far = first if instance.routing == "host" else second
+            path = instance.topology.path(int(location[first]), int(location[far]))
             finite = path.bandwidth < float("inf")
             found.append(
                 Boundary(

@@ -64,9 +64,9 @@ class IntervalView:
     ----------
     forward, backward
         Sums of the computing times before every position, shape (G + 1,).
-    near, far
-        Least time of the forward and the backward transfer across every position inside a node and between nodes,
-        shape (2, G + 1).
+    least, between
+        Least time of the forward and the backward transfer across every position, on any path and on paths between
+        nodes, shape (2, G + 1).
     """
 
     def __init__(self, instance: Instance, figures: Figures, groups: Groups) -> None:
@@ -85,7 +85,7 @@ class IntervalView:
         np.maximum.at(self._workspace, groups.group_of, layers.workspace)
         self._last_holders = self._find_last_holders()
         self._crossing = self._crossing_bytes()
-        self.near, self.far = self._least_transfers()
+        self.least, self.between = self._least_transfers()
 
     @property
     def work(self) -> IntArray:
@@ -136,9 +136,9 @@ class IntervalView:
         return crossing
 
     def _least_transfers(self) -> tuple[IntArray, IntArray]:
-        """Give the least transfer times over paths inside nodes and between nodes, shape (2, G + 1) each.
+        """Give the least transfer times over all paths, and over those between nodes, shape (2, G + 1) each.
 
-        Where stages can only be on one side of that divide, both are equal.
+        Without paths between nodes both are equal.
         """
         topology, figures = self.instance.topology, self.figures
         counts = np.array([len(location.slots) for location in topology.locations])
@@ -153,13 +153,10 @@ class IntervalView:
                 least.append(np.min(prices, axis=0))
         if not least:
             least = [np.zeros((2, self.size + 1), dtype=np.int64)]
-        near, far = least[0], least[-1]
         if self.instance.routing == "host":
-            near = far = np.zeros((2, self.size + 1), dtype=np.int64)
-        near[1] *= self.instance.trains
-        if far is not near:
-            far[1] *= self.instance.trains
-        return near, far
+            least = [np.zeros((2, self.size + 1), dtype=np.int64)]
+        passes = np.array([[1], [int(self.instance.trains)]])
+        return np.min(least, axis=0) * passes, least[-1] * passes
 
     def endings(self) -> Iterator[Ending]:
         """Go through all intervals, by their ends in ascending order.
@@ -173,7 +170,7 @@ class IntervalView:
         host = HostTimes(self.instance, self.figures, self.groups) if self.pays_host else None
         received, any_workspace = self._received(), bool(self._workspace.any())
         compute = self.forward + self.backward
-        least = np.minimum(self.near, self.far).sum(axis=0)
+        least = self.least.sum(axis=0)
         for group in range(size):
             end = group + 1
             state[:end] += self._state[group]

@@ -136,8 +136,8 @@ class LocalSearch:
             times = np.concatenate([forward, backward, unknown], axis=1)
             if not view.pays_host:
                 first = 2 * self._frame.num_stages
-                times[:, first : first + size] = view.near[0][near[:, 1:-1]]
-                times[:, first + count : first + count + size] = view.near[1][near[:, 1:-1]]
+                times[:, first : first + size] = view.least[0][near[:, 1:-1]]
+                times[:, first + count : first + count + size] = view.least[1][near[:, 1:-1]]
             return self._pool.lengths(times).max(axis=1)
         if self._judge.metric == "bottleneck_time":
             return (forward + backward).max(axis=1)

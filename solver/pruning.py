@@ -120,7 +120,10 @@ def _reach(view: IntervalView, frame: Frame, most: IntArray) -> tuple[IntArray, 
             return None
         high[stage + 1] = min(reached[-1] if len(reached) else 0, size - (stages - 1 - stage))
     for stage in range(stages - 1, -1, -1):
-        low[stage] = 0 if stage <= frame.optional else max(earliest[stage, low[stage + 1]], stage - frame.optional)
+        first = int(earliest[stage, low[stage + 1] :].min())
+        if first > size and stage > frame.optional:
+            return None
+        low[stage] = 0 if stage <= frame.optional else max(first, stage - frame.optional)
     if high[stages] < size or (low > high).any():
         return None
     return low, high
@@ -153,7 +156,7 @@ def _fitting(view: IntervalView, frame: Frame, cutoffs: Cutoffs, low: IntArray, 
 def least_transfers(view: IntervalView, pool: CutPool, low: IntArray, high: IntArray) -> IntArray:
     """Give the least that the transfers of every cut can cost, shape (cuts,).
 
-    Every boundary costs at least a transfer inside a node; and of any c + 1 stages in a row, where c is the most
+    Every boundary costs at least a transfer on the best path; and of any c + 1 stages in a row, where c is the most
     stages that a node can hold, two neighbors are on different nodes.
     """
     forward, backward, extra = _boundary_prices(view, low, high)
@@ -180,12 +183,12 @@ def _boundary_coefficients(pool: CutPool) -> tuple[IntArray, IntArray]:
 
 def _boundary_prices(view: IntervalView, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Give every boundary's least price in either pass, and what a crossing between nodes adds at least."""
-    near, added = view.near, np.maximum(view.far - view.near, 0)
+    added = view.between - view.least
     count = len(low) - 2
     prices = np.zeros((4, max(count, 0)), dtype=np.int64)
     for boundary in range(count):
         part = slice(int(low[boundary + 1]), int(high[boundary + 1]) + 1)
-        prices[:2, boundary] = near[:, part].min(axis=1)
+        prices[:2, boundary] = view.least[:, part].min(axis=1)
         prices[2:, boundary] = added[:, part].min(axis=1)
     return prices[0], prices[1], prices[2:]
 
@@ -226,9 +229,9 @@ def _apply_cuts(view: IntervalView, window: Window, pool: CutPool, makespan: int
             before += (prefix - own) * work[starts]
             after += (own - suffix) * work[ends] + suffix * work[-1]
             if stage > 0:
-                before += boundary[pass_][:, stage - 1, None] * (view.near[pass_, starts] - prices[pass_][stage - 1])
+                before += boundary[pass_][:, stage - 1, None] * (view.least[pass_, starts] - prices[pass_][stage - 1])
             if stage < stages - 1:
-                after += boundary[pass_][:, stage, None] * (view.near[pass_, ends] - prices[pass_][stage])
+                after += boundary[pass_][:, stage, None] * (view.least[pass_, ends] - prices[pass_][stage])
         after -= spare[:, None]
         worst = np.full(window.allowed[stage].shape, -NEVER, dtype=np.int64)
         for cut in range(len(pool)):

@@ -10,10 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from oracle.facts import read_facts
 from oracle.partitions import Partition, partitions, stage_counts
-from oracle.placements import placements
-from oracle.search import every_plan
+from oracle.search import every_plan, places_of
 from partita.models.document import validate
 from partita.models.problem import Problem
 
@@ -54,12 +52,11 @@ def build_problem(random: Random) -> Json:
 
 def count_plans(problem: Problem) -> int:
     """Count the plans without memory and time limits, up to a little more than the most allowed."""
-    facts = read_facts(problem)
-    degree = facts.tensor_parallel * facts.data_parallel
+    places = places_of(problem)
     total = 0
     for stages in stage_counts(problem):
-        places = len(placements(problem.cluster, degree, stages))
-        total += places * len(list(islice(partitions(problem, stages), MOST_PLANS // max(places, 1) + 1)))
+        placements = len(places.placements(stages))
+        total += placements * len(list(islice(partitions(problem, stages), MOST_PLANS // max(placements, 1) + 1)))
         if total > MOST_PLANS:
             break
     return total

@@ -22,9 +22,14 @@ STRATEGIES = 8
 every time. With fewer, CP-SAT 9.15 was seen to go on until its time limit on tiny problems already solved."""
 
 
-NO_WORK = 0
-"""Switches off the presolve of CP-SAT 9.15 that compares rows with at-most-one sets. Its rule "linear + amo: removed
-enforcement literal" was seen to call feasible programs infeasible; tests/solver/test_cp_sat.py keeps one."""
+def _distrust(parameters: Any) -> None:
+    """Switch off two parts of CP-SAT 9.15 that were seen to call feasible programs infeasible.
+
+    One compares rows with at-most-one sets in presolve (its rule "linear + amo: removed enforcement literal"), the
+    other is "GreaterThanAtLeastOneOf" of its precedences. tests/solver/test_cp_sat.py keeps a program for each.
+    """
+    parameters.presolve_inclusion_work_limit = 0
+    parameters.auto_detect_greater_than_at_least_one_of = False
 
 
 class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
@@ -69,7 +74,7 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
             solver.parameters.max_time_in_seconds = max(0.01, ends - monotonic())
             solver.parameters.max_deterministic_time = effort
             solver.parameters.relative_gap_limit = 0.0
-            solver.parameters.presolve_inclusion_work_limit = NO_WORK
+            _distrust(solver.parameters)
             solver.best_bound_callback = self._on_bound
             status = solver.solve(model)
             if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or monotonic() >= ends:

@@ -76,10 +76,11 @@ class TransferBuilder:
         )
 
     def _usable_classes(self) -> list[int]:
-        topology = self._placement.topology
+        topology, fixed = self._placement.topology, self._placement.fixed
+        if self._by_host or len(fixed) == 1:
+            return [int(topology.class_of[fixed[0], fixed[0]])]
         if self._placement.on is None:
-            fixed = self._placement.fixed
-            return [int(topology.class_of[fixed[0], fixed[1]])] if len(fixed) > 1 else [0]
+            return [int(topology.class_of[fixed[0], fixed[1]])]
         counts = np.array([len(location.slots) for location in topology.locations])
         usable = np.ones_like(topology.class_of, dtype=bool)
         np.fill_diagonal(usable, counts > 1)

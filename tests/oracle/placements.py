@@ -1,19 +1,18 @@
-"""Every way to put stages on devices, and the link between two devices.
+"""Every way to put stages on devices, and the way between two devices.
 
-Two placements are the same when renaming equal nodes and equal devices turns one into the other. Devices of one node
-are equal unless an explicit link names them; nodes are equal when they are alike in kind, count, fabric and uplink and
-no explicit link names them or one of their devices.
+A *place* is a device that an explicit link names, or all other devices of a node together: nothing tells these apart.
+Two places are equal when exchanging them changes nothing but names: they have as many slots, the same fabric, the same
+ways to all other places, and share their nodes with the same places. Two placements are the same when renaming equal
+places turns one into the other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import permutations
 
-from partita.models.cluster import Cluster, ExpandedNode
+from partita.models.cluster import Cluster
 
 Placement = tuple[str, ...]
 """The first device of every stage, such as ``node0:2``."""
-Renaming = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -50,64 +49,65 @@ def way_between(cluster: Cluster, one: str, other: str) -> Way:
     return Way(here.uplink.latency_s + there.uplink.latency_s, bandwidth)
 
 
-def placements(cluster: Cluster, degree: int, num_stages: int) -> list[Placement]:
-    """Give one of each kind of placement; a stage takes ``degree`` devices of one node."""
-    equal = renamings(cluster)
-    kinds: dict[Placement, Placement] = {}
-    for placement in _all_placements(cluster, degree, num_stages):
-        kinds.setdefault(canonical(cluster, placement, equal), placement)
-    return list(kinds.values())
+class Places:
+    """The places of a cluster for stages of ``degree`` devices of one node."""
 
+    def __init__(self, cluster: Cluster, degree: int) -> None:
+        self._cluster = cluster
+        named = {end for link in cluster.links for end in link.between if ":" in end}
+        assert degree == 1 or not named
+        self._slots: dict[str, list[str]] = {}
+        for node in cluster.expanded_nodes():
+            starts = [f"{node.name}:{slot * degree}" for slot in range(node.count // degree)]
+            self._slots[node.name] = [start for start in starts if start not in named]
+            self._slots |= {start: [start] for start in starts if start in named}
+        self._slots = {place: slots for place, slots in self._slots.items() if slots}
+        self._place_of = {slot: place for place, slots in self._slots.items() for slot in slots}
+        self._kinds: list[list[str]] = []
+        for place in self._slots:
+            kind = next((kind for kind in self._kinds if self._exchangeable(kind[0], place)), None)
+            if kind is None:
+                self._kinds.append([place])
+            else:
+                kind.append(place)
 
-def canonical(cluster: Cluster, placement: Placement, equal: list[Renaming] | None = None) -> Placement:
-    """Give the same text for placements that are the same: device names where links name them, else node names."""
-    named = linked_devices(cluster)
-    places = [device if device in named else node_of(device) for device in placement]
-    return min(tuple(rename(place) for place in places) for rename in equal or renamings(cluster))
+    def _exchangeable(self, one: str, other: str) -> bool:
+        """Tell whether two places are equal."""
+        mine, its = self._slots[one], self._slots[other]
+        fabric = {node.name: node.fabric for node in self._cluster.expanded_nodes()}
+        if len(mine) != len(its) or fabric[node_of(one)] != fabric[node_of(other)]:
+            return False
+        for third, (slot, *_) in self._slots.items():
+            if third in (one, other):
+                continue
+            if way_between(self._cluster, mine[0], slot) != way_between(self._cluster, its[0], slot):
+                return False
+            if (node_of(one) == node_of(third)) != (node_of(other) == node_of(third)):
+                return False
+        return True
 
+    def canonical(self, placement: Placement) -> Placement:
+        """Give the same text for placements that are the same: equal places are named in the order of first use."""
+        renamed: dict[str, str] = {}
+        for device in placement:
+            place = self._place_of[device]
+            if place not in renamed:
+                (kind,) = [kind for kind in self._kinds if place in kind]
+                renamed[place] = kind[len([used for used in renamed if used in kind])]
+        return tuple(renamed[self._place_of[device]] for device in placement)
 
-def linked_devices(cluster: Cluster) -> list[str]:
-    """Give the devices that explicit links name; all other devices of a node are alike."""
-    return sorted({end for link in cluster.links for end in link.between if ":" in end})
+    def placements(self, num_stages: int) -> list[Placement]:
+        """Give one of each kind of placement."""
+        kinds: dict[Placement, Placement] = {}
+        for placement in self._all(num_stages):
+            kinds.setdefault(self.canonical(placement), placement)
+        return list(kinds.values())
 
-
-def _all_placements(cluster: Cluster, degree: int, num_stages: int) -> Iterator[Placement]:
-    """Yield every placement; of the devices of a node that are alike, the first free one is always taken."""
-    named = set(linked_devices(cluster))
-    assert degree == 1 or not named
-    alike: dict[str, list[str]] = {}
-    for node in cluster.expanded_nodes():
-        slots = [f"{node.name}:{slot * degree}" for slot in range(node.count // degree)]
-        alike[node.name] = [slot for slot in slots if slot not in named]
-
-    def extend(begun: Placement) -> Iterator[Placement]:
+    def _all(self, num_stages: int, begun: Placement = ()) -> Iterator[Placement]:
+        """Yield every placement; the first free slot of a place stands for all of them."""
         if len(begun) == num_stages:
             yield begun
             return
-        choices = [device for device in sorted(named) if device not in begun]
-        for slots in alike.values():
-            choices += [slot for slot in slots if slot not in begun][:1]
-        for choice in choices:
-            yield from extend((*begun, choice))
-
-    return extend(())
-
-
-def renamings(cluster: Cluster) -> list[Renaming]:
-    """Give every renaming of equal nodes; what a link names keeps its name."""
-    nodes = {node.name: node for node in cluster.expanded_nodes()}
-    named = linked_devices(cluster)
-    fixed = {node_of(end) for link in cluster.links for end in link.between}
-    free = [name for name in nodes if name not in fixed]
-    same = {name: name for name in [*fixed, *named]}
-    found: list[Renaming] = []
-    for order in permutations(free):
-        renamed = dict(zip(free, order, strict=True))
-        if all(_nature(nodes[old]) == _nature(nodes[new]) for old, new in renamed.items()):
-            found.append((renamed | same).__getitem__)
-    return found
-
-
-def _nature(node: ExpandedNode) -> tuple[object, ...]:
-    """Give all that makes one node differ from another, but for explicit links."""
-    return node.device, node.count, node.fabric, node.uplink
+        for slots in self._slots.values():
+            for slot in [slot for slot in slots if slot not in begun][:1]:
+                yield from self._all(num_stages, (*begun, slot))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from oracle.facts import Facts, read_facts
 from oracle.memory import memory_of_stages
 from oracle.partitions import Partition, partitions, stage_counts
-from oracle.placements import Placement, canonical, placements, renamings
+from oracle.placements import Placement, Places
 from oracle.pricing import Price, price_partition
 from oracle.traffic import find_traffic
 from partita.models.problem import Problem
@@ -39,15 +39,21 @@ def every_plan(problem: Problem) -> list[Plan]:
 def all_priced(problem: Problem) -> Iterator[Plan]:
     """Price every partition that fits into memory in every placement."""
     facts = read_facts(problem)
-    degree = facts.tensor_parallel * facts.data_parallel
+    places = places_of(problem)
     for count in stage_counts(problem):
-        places = placements(problem.cluster, degree, count)
+        placements = places.placements(count)
         for partition in partitions(problem, count):
             if peak_memory(facts, partition) > memory_limit(problem, facts):
                 continue
-            for placement in places:
+            for placement in placements:
                 cost = price_partition(problem, facts, partition, placement)
                 yield Plan(objective_value(problem, cost), partition, placement, cost)
+
+
+def places_of(problem: Problem) -> Places:
+    """Give the places for the problem's stages."""
+    facts = read_facts(problem)
+    return Places(problem.cluster, facts.tensor_parallel * facts.data_parallel)
 
 
 def peak_memory(facts: Facts, partition: Partition) -> int:
@@ -81,4 +87,4 @@ def objective_value(problem: Problem, cost: Price) -> float:
 
 def plan_key(problem: Problem, partition: Partition, placement: Placement) -> tuple[Partition, Placement]:
     """Give the same key for plans that differ in the names of equal devices only."""
-    return partition, canonical(problem.cluster, placement, renamings(problem.cluster))
+    return partition, places_of(problem).canonical(placement)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from oracle.partitions import partitions, stage_counts
-from oracle.placements import canonical, placements
+from oracle.placements import Places
 from oracle.pricing import Price, price
 from oracle.search import every_plan
 from oracle.simulation import most_in_flight, rank_orders
@@ -220,17 +220,34 @@ def test_constraints_leave_the_right_partitions() -> None:
     assert sorted(cuts({}, mutated)) == [1, 3, 4]
 
 
+def places(nodes: list[Json], links: list[Json], degree: int = 1) -> Places:
+    """Give the places of some nodes and links."""
+    problem = a_problem([{"forward_s": 1}] * 2, nodes)
+    problem["cluster"]["links"] = links
+    return Places(read(problem).cluster, degree)
+
+
 def test_placements_up_to_renaming() -> None:
-    """Tests the number of different placements of two stages, with and without explicit links."""
-    equal = read(a_problem([{"forward_s": 1}] * 2, two_nodes())).cluster
-    assert placements(equal, 1, 2) == [("a:0", "a:1"), ("a:0", "b:0")]
-    assert placements(equal, 2, 2) == [("a:0", "b:0")]
-    assert canonical(equal, ("b:1", "a:0")) == canonical(equal, ("a:0", "b:0"))
-    nodes = [*two_nodes(), two_nodes()[0] | {"name": "c", "count": 1}]
-    assert len(placements(read(a_problem([{"forward_s": 1}] * 2, nodes)).cluster, 1, 2)) == 4
-    linked = a_problem([{"forward_s": 1}] * 2, 3)
-    linked["cluster"]["links"] = [{"between": ["node0:0", "node0:2"]} | SLOW]
-    assert len(placements(read(linked).cluster, 1, 2)) == 6  # a device that a link names is no other's equal
+    """Tests the number of different placements of two stages on equal and on uneven nodes."""
+    equal = places(two_nodes(), [])
+    assert equal.placements(2) == [("a:0", "a:1"), ("a:0", "b:0")]
+    assert equal.canonical(("b:1", "a:0")) == equal.canonical(("a:0", "b:0"))
+    assert places(two_nodes(), [], degree=2).placements(2) == [("a:0", "b:0")]
+    uneven = [*two_nodes(), two_nodes()[0] | {"name": "c", "count": 1}]
+    assert len(places(uneven, []).placements(2)) == 4
+
+
+def test_placements_over_explicit_links() -> None:
+    """Tests that a link tells devices and nodes apart only where exchanging them would change a way."""
+    three = [{"name": "n", "device": "gpu", "count": 3, "fabric": FREE}]
+    link = {"between": ["n:0", "n:2"]} | SLOW
+    assert len(places(three, [link]).placements(2)) == 3  # over the link, away from it, towards it
+    other = {"between": ["n:0", "n:1"], "bandwidth_bytes_per_s": 1e6}
+    assert len(places(three, [link, other]).placements(2)) == 6
+    nodes = [two_nodes()[0] | {"name": name, "count": 1} for name in "abc"]
+    assert len(places(nodes, []).placements(2)) == 1
+    assert len(places(nodes, [{"between": ["a", "b"]} | SLOW]).placements(2)) == 3
+    assert len(places(nodes, [{"between": ["a", "b"]} | FREE]).placements(2)) == 1  # no better than the others
 
 
 def test_the_best_plan_of_a_tiny_chain() -> None:

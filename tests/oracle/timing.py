@@ -71,11 +71,10 @@ def time_plan(facts: Facts, partition: Partition, traffic: Traffic, ways: Ways) 
 
 
 def _transfer(facts: Facts, pair: Pair, sizes: list[int], ways: Ways) -> float:
-    """Time what a pair of stages exchanges in one direction; over the host each tensor is written and read."""
-    way = ways.between(*pair)
+    """Time what a pair exchanges in one direction; over the host each tensor is written and read, by the fabric."""
     if facts.routing == "host":
-        return sum(2 * way.seconds(size) for size in sizes)
-    return way.seconds(sum(sizes))
+        return sum(2 * ways.fabric(pair[0]).seconds(size) for size in sizes)
+    return ways.between(*pair).seconds(sum(sizes))
 
 
 def _with_transfers(

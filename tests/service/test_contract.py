@@ -1,5 +1,6 @@
 """The service against its own description, with requests that a program makes up."""
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
@@ -7,24 +8,43 @@ from schemathesis.checks import CHECKS
 from partita.service.openapi import openapi_document
 from partita.service.settings import Settings
 
-UNFIT = {"positive_data_acceptance"}  # a schema cannot say that names must exist and times add up
-schema = schemathesis.openapi.from_dict(openapi_document(Settings()))
-
-
-def run(call, real_client, case):
-    case.call_and_validate(
-        base_url=str(real_client.base_url).rstrip("/"), excluded_checks=[CHECKS.get_one(name) for name in UNFIT]
-    )
-
-
-@schema.parametrize()
-@settings(
+UNFIT = ("positive_data_acceptance",)  # a schema cannot say that names must exist and that there is room for all stages
+SETTINGS = settings(
     max_examples=40,
     deadline=None,
     derandomize=True,
+    database=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+
+
+def described(coverage):
+    """Read the description; with ``coverage``, every field is also varied systematically, in thousands of requests."""
+    schema = schemathesis.openapi.from_dict(openapi_document(Settings()))
+    schema.config.phases.coverage.enabled = coverage
+    return schema
+
+
+random_schema, whole_schema = described(False), described(True)
+
+
+def check(case, client):
+    """Send a request, and compare what comes back with the description."""
+    excluded = [CHECKS.get_one(name) for name in UNFIT]
+    case.call_and_validate(base_url=str(client.base_url).rstrip("/"), excluded_checks=excluded)
+
+
+@random_schema.parametrize()
+@SETTINGS
 def test_keeps_its_contract(case, real_client):
     """Tests that whatever is sent has an answer that the description allows."""
-    run(None, real_client, case)
+    check(case, real_client)
+
+
+@pytest.mark.slow
+@whole_schema.parametrize()
+@SETTINGS
+def test_keeps_its_contract_in_every_field(case, real_client):
+    """Tests the same with every field at its limits and beyond."""
+    check(case, real_client)

@@ -8,9 +8,8 @@ import pytest
 from oracle.comparison import check_answer, check_candidate
 from oracle.facts import read_facts
 from oracle.partitions import partitions, stage_counts
-from oracle.placements import placements
 from oracle.pricing import price_partition
-from oracle.search import Plan, every_plan, keeps_time_limits, memory_limit
+from oracle.search import Plan, every_plan, keeps_time_limits, memory_limit, places_of
 from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
@@ -57,7 +56,7 @@ def test_evaluation_prices_any_plan(seed: int) -> None:
         pytest.skip("no partition keeps the constraints")
     partition = random.choice(found)
     degree = facts.tensor_parallel * facts.data_parallel
-    placement = random.choice(placements(problem.cluster, degree, max(partition) + 1))
+    placement = random.choice(places_of(problem).placements(max(partition) + 1))
     given = GivenPlan(
         stages=tuple(
             GivenStage(

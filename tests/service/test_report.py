@@ -1,0 +1,261 @@
+"""The report for people: figures, units and sentences."""
+
+import io
+
+import pytest
+from small_problems import as_bytes, chain, too_large
+
+from partita.models.answer import Answer, Baseline, Candidate, Finding, Infeasibility
+from partita.models.answer_plan import Memory, Metrics, Stage
+from partita.models.problem import read_problem
+from partita.service.proof import objective_text, objective_value, proof_sentence
+from partita.service.report import print_report
+from partita.service.wording import (
+    counted,
+    device_ranges,
+    first_few,
+    percent,
+    seconds,
+    significant,
+    sized,
+    spans,
+)
+
+PROBLEM = read_problem(as_bytes(chain()))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1234.56, "1 235"),
+        (0.00123456, "0.001235"),
+        (9.99999, "10.00"),
+        (123456789.0, "123 456 789"),
+        (1e-9, "1.000e-09"),
+        (-1.5, "-1.500"),
+        (1e300, "1.000e+300"),
+    ],
+)
+def test_significant(value, text):
+    """Tests that numbers have four digits and no exponent where none is needed."""
+    assert significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0 s"),
+        (3600.0, "3 600 s"),
+        (1.5, "1.500 s"),
+        (0.0036, "3.600 ms"),
+        (2e-6, "2.000 µs"),
+        (3e-9, "3.000 ns"),
+        (1e-12, "1.000e-12 s"),
+    ],
+)
+def test_seconds(value, text):
+    """Tests that times have the unit that suits them."""
+    assert seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (80 * 2**30, "80.0 GiB"), (3 * 2**40, "3.00 TiB")],
+)
+def test_sized(value, text):
+    """Tests that bytes have the unit that suits them."""
+    assert sized(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0.00 %"), (0.05, "5.00 %"), (0.5, "50.0 %"), (0.00001, "under 0.01 %")]
+)
+def test_percent(value, text):
+    """Tests that a small fraction does not look like none."""
+    assert percent(value) == text
+
+
+def test_lists():
+    """Tests that lists are cut short and neighbors joined."""
+    assert spans([3, 1, 2, 7]) == [(1, 3), (7, 7)]
+    assert first_few(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert device_ranges(["node0:0", "node0:1", "node1:7"]) == ["node0:0-1", "node1:7"]
+    assert (counted(1, "stage"), counted(2, "stage"), counted(0, "match", "matches")) == (
+        "1 stage",
+        "2 stages",
+        "0 matches",
+    )
+
+
+def metrics(time=12.0, tokens=100.0, bubble=0.25):
+    return Metrics(
+        iteration_time_s=time,
+        tokens_per_second=tokens,
+        peak_memory_bytes=2**30,
+        bottleneck_time_s=3.0,
+        bubble_fraction=bubble,
+        inter_node_bytes=0,
+    )
+
+
+def stage(index, *layers, total=10, recompute=()):
+    zero = dict.fromkeys(Memory.model_fields, 0)
+    return Stage(
+        index=index,
+        rank=index,
+        devices=(f"node0:{index}",),
+        layers=layers,
+        recompute=recompute,
+        forward_s=1.0,
+        backward_s=0.0,
+        weight_gradient_s=0.0,
+        memory=Memory(**{**zero, "total_bytes": total, "capacity_bytes": 20}),
+    )
+
+
+def answer(**changes):
+    whole = {
+        "status": "optimal",
+        "objective": "iteration_time",
+        "best_bound": 12.0,
+        "relative_gap": 0.0,
+        "candidates": (
+            Candidate(rank=1, metrics=metrics(), stages=(stage(0, "a", "c"), stage(1, "b")), boundaries=()),
+        ),
+        "problem_digest": "sha256:0",
+        "version": "0",
+        **changes,
+    }
+    return Answer(**whole)
+
+
+def report(given, problem=PROBLEM):
+    file = io.StringIO()
+    print_report(given, problem, file)
+    return file.getvalue()
+
+
+def test_layers_that_are_not_neighbors():
+    """Tests that a stage of a graph shows its layers as ranges."""
+    lines = report(answer()).splitlines()
+    assert lines[0] == "three: 3 layers, 2 stages, forward_only, 4 microbatches, 2 devices: optimal"
+    assert " a, c " in lines[2]
+    assert "50%" in lines[2]
+
+
+def test_recompute_and_unknown_figures():
+    """Tests that recomputed layers are counted and that what is unknown is left out."""
+    one = Candidate(
+        rank=1,
+        metrics=metrics(tokens=None, bubble=None),
+        stages=(stage(0, "a", "b", "c", recompute=("a", "b")),),
+        boundaries=(),
+    )
+    text = report(answer(candidates=(one,)))
+    assert "Recomputed" in text
+    assert "Throughput" not in text
+    assert "Bubble" not in text
+
+
+@pytest.mark.parametrize(
+    ("time", "fits", "words"),
+    [
+        (12.0, True, "12.00 s, the same"),
+        (18.0, True, "18.00 s, 50.0 % longer"),
+        (9.0, True, "9.000 s, 25.0 % shorter"),
+        (18.0, False, "18.00 s, 50.0 % longer, but it does not fit: it needs 1.00 GiB"),
+    ],
+)
+def test_baselines(time, fits, words):
+    """Tests that the plan is compared with the simple rules, and that one that does not fit is marked."""
+    baselines = {"uniform": Baseline(metrics=metrics(time), stage_sizes=(2, 1), fits=fits)}
+    assert words in report(answer(baselines=baselines))
+
+
+def test_baseline_of_a_plan_that_takes_no_time():
+    """Tests that nothing is divided by zero."""
+    instant = Candidate(rank=1, metrics=metrics(0.0), stages=(stage(0, "a", "b", "c"),), boundaries=())
+    baselines = {"uniform": Baseline(metrics=metrics(1.0), stage_sizes=(3,), fits=True)}
+    assert "with equal numbers of layers  1.000 s" in report(answer(candidates=(instant,), baselines=baselines))
+
+
+def test_infeasible():
+    """Tests that the reason, the findings and what would help are told."""
+    why = Infeasibility(
+        message="layer c fits nowhere",
+        findings=(Finding(limit="memory", message="c needs 3 GB"),),
+        limits_in_force=("memory", "pins"),
+        smallest_change="a device of 3 GB",
+    )
+    problem = read_problem(as_bytes(too_large()))
+    text = report(answer(status="infeasible", candidates=(), best_bound=None, infeasibility=why), problem)
+    for words in ("No plan", "fits nowhere", "- c needs 3 GB", "memory, pins", "a device of 3 GB"):
+        assert words in text
+
+
+def test_several_candidates():
+    """Tests that the ranked plans are listed with the objective, once."""
+    first = answer().candidates[0]
+    text = report(answer(candidates=(first, first.model_copy(update={"rank": 2}))))
+    assert "Rank  Iteration time  Peak memory  Layers per stage" in text
+    weighted = answer(objective={"iteration_time_s": 1.0}, candidates=(first, first))
+    assert "Weighted sum" in report(weighted)
+
+
+def test_warnings_are_told():
+    """Tests that warnings and assumptions are listed."""
+    text = report(answer(warnings=("halve it",), assumptions=("nothing queues",)))
+    assert "Warnings\n- halve it" in text
+    assert "Assumptions\n- nothing queues" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "Proven optimal: no plan has a better iteration time than 12.00 s."),
+        (
+            {"status": "feasible", "best_bound": 9.0, "relative_gap": 0.25},
+            "No plan can have a better iteration time than 9.000 s; this one has 12.00 s, "
+            "so this one is at most 25.0 % from the best.",
+        ),
+        (
+            {"status": "optimal", "best_bound": 11.0, "relative_gap": 1 / 12},
+            "No plan can have a better iteration time than 11.00 s; this one has 12.00 s, "
+            "so this one is at most 8.33 % from the best.",
+        ),
+        (
+            {"status": "feasible", "best_bound": None, "relative_gap": None},
+            "Nothing is proven about other plans; this one's iteration time is 12.00 s.",
+        ),
+        (
+            {"status": "feasible", "best_bound": 9.0, "relative_gap": None},
+            "No plan can have a better iteration time than 9.000 s; this one has 12.00 s.",
+        ),
+        (
+            {"objective": "tokens_per_second", "best_bound": 100.0},
+            "Proven optimal: no plan has a better tokens per second than 100.0 tokens/s.",
+        ),
+        (
+            {"objective": "peak_memory"},
+            "Proven optimal: no plan has a better peak memory than 1.00 GiB.",
+        ),
+        (
+            {"objective": "bottleneck_time"},
+            "Proven optimal: no plan has a better bottleneck time than 3.000 s.",
+        ),
+        (
+            {"objective": {"iteration_time_s": 2.0, "bottleneck_time_s": 1.0}},
+            "Proven optimal: no plan has a better weighted sum than 27.00.",
+        ),
+    ],
+)
+def test_proof(changes, sentence):
+    """Tests that bound and gap are one plain sentence, for every objective."""
+    assert proof_sentence(answer(**changes)) == sentence
+
+
+def test_objective_without_a_value():
+    """Tests that an unknown figure is left empty."""
+    assert objective_value("tokens_per_second", metrics(tokens=None)) == ""
+    assert objective_text("tokens_per_second") == "Tokens per second"
