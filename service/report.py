@@ -9,6 +9,7 @@ from rich.text import Text
 
 from partita.models.answer import Answer, Baseline, Candidate, Infeasibility
 from partita.models.answer_plan import Metrics, Stage
+from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.service.proof import objective_text, objective_value, proof_sentence
 from partita.service.wording import counted, device_ranges, first_few, percent, seconds, significant, sized, spans
@@ -108,7 +109,7 @@ def _figures(answer: Answer, best: Candidate) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_row("Iteration time", f"{seconds(metrics.iteration_time_s)}, predicted")
     for name, baseline in answer.baselines.items():
-        grid.add_row(f"  {BASELINES.get(name, name)}", _comparison(baseline, metrics))
+        grid.add_row(f"  {BASELINES.get(name, name)}", _comparison(baseline, metrics, answer.objective))
     if metrics.tokens_per_second is not None:
         grid.add_row("Throughput", f"{significant(metrics.tokens_per_second)} tokens/s")
     if metrics.bubble_fraction is not None:
@@ -119,10 +120,12 @@ def _figures(answer: Answer, best: Candidate) -> Table:
     return grid
 
 
-def _comparison(baseline: Baseline, metrics: Metrics) -> str:
-    """Compare a baseline with the plan."""
+def _comparison(baseline: Baseline, metrics: Metrics, objective: Objective) -> str:
+    """Compare a baseline with the plan, by iteration time and by what was asked for."""
     theirs, ours = baseline.metrics.iteration_time_s, metrics.iteration_time_s
     memory = "" if baseline.fits else f", but it does not fit: it needs {sized(baseline.metrics.peak_memory_bytes)}"
+    if objective != "iteration_time":
+        memory = f"; {objective_text(objective).lower()} {objective_value(objective, baseline.metrics)}{memory}"
     if theirs == ours or not ours:
         return f"{seconds(theirs)}, the same{memory}" if theirs == ours else f"{seconds(theirs)}{memory}"
     word = "longer" if theirs > ours else "shorter"

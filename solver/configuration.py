@@ -14,6 +14,7 @@ from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline
 from partita.solver.domains import Ancestry, Domains, any_stage, pinned, within_window, within_work
+from partita.solver.group_moves import GroupSearch
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import LocalSearch, learn, stages_of
 from partita.solver.measure import graph_of
@@ -76,6 +77,7 @@ class Configuration:
         self._times_matter = judge.metric == "iteration_time" or judge.iteration_limit is not None
         self._pool = CutPool(graph, judge.instance.blocking) if self._times_matter else None
         self._search = LocalSearch(tools.view, self._frame, judge, self._pool, tools.plans)
+        self._moves = GroupSearch(judge, tools.plans)
         self._learned_from: Signature | None = None
         self.bound = 0
 
@@ -101,7 +103,14 @@ class Configuration:
         judged = judge.judge([plan])[0] if tools.tactics.warm_start else None
         if judged is not None:
             tools.plans.add(judged)
+            self._improve(self._search.improve(judged, deadline), deadline)
+
+    def _improve(self, judged: Judged, deadline: Deadline) -> None:
+        """Improve a plan by the moves that suit the order of the groups."""
+        if self._tools.judge.groups.total_order:
             self._search.improve(judged, deadline)
+        else:
+            self._moves.improve(judged, deadline)
 
     def search(
         self,
@@ -189,7 +198,7 @@ class Configuration:
             if window is None:
                 return None
             domains = within_window(groups, window)
-        elif tools.tactics.pruning and tools.ancestry is not None and not self.optional:
+        elif tools.tactics.pruning and tools.ancestry is not None:
             most = most_work(tools.view, frame, cutoffs, self._pool)
             domains = within_work(groups, tools.ancestry, tools.view.work, most, tools.view.state, frame.capacity)
         return pinned(domains, judge.pins, self.num_stages)
@@ -208,7 +217,8 @@ class Configuration:
             return False
         limits = self._limits(cutoff)
         most_time = self._most_time()
-        scale = tools.backend.scale(limits.iteration or limits.bottleneck or most_time, judge.capacity)
+        largest = limits.iteration or limits.bottleneck or most_time
+        scale = tools.backend.scale(largest, min(limits.memory, judge.most_memory(self._frame.in_flight)))
         request = Request(judge.metric, limits, tuple(each.plan for each in excluded))
         cuts = np.zeros((0, 0), dtype=np.int64) if self._pool is None else self._pool.rows
         program = StageProgram(self._setting, domains, cuts, request, scale, most_time)
@@ -248,8 +258,8 @@ class Configuration:
         news = False
         if self._pool is not None and plan.num_stages == self.num_stages:
             news = learn(self._pool, judge, judge.measure(plan)) > 0
-        if judged is not None and judge.groups.total_order and tools.tactics.warm_start:
-            self._search.improve(judged, deadline)
+        if judged is not None and tools.tactics.warm_start:
+            self._improve(judged, deadline)
         return judged, news
 
     def _most_time(self) -> int:

@@ -5,7 +5,6 @@ write to one buffer, and when the order of stages leaves no other way (a cycle b
 """
 
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
 import numpy as np
@@ -97,20 +96,30 @@ def _joined(instance: Instance) -> list[list[int]]:
 
 
 def _topological_rank(components: list[list[int]], between: set[tuple[int, int]]) -> list[int]:
-    """Number the components topologically, those with the earliest layer first."""
-    waiting = [0] * len(components)
-    after: list[list[int]] = [[] for _ in components]
-    for a, b in between:
-        waiting[b] += 1
-        after[a].append(b)
-    ready = [(component[0], number) for number, component in enumerate(components) if not waiting[number]]
-    heapify(ready)
-    rank = [0] * len(components)
-    for position in range(len(components)):
-        _, number = heappop(ready)
-        rank[number] = position
-        for follower in after[number]:
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                heappush(ready, (components[follower][0], follower))
+    """Give every component its place in a topological order in which it comes right before what needs it first.
+
+    A walk from the ends of the graph to its beginnings, depth first.
+    """
+    before: list[list[int]] = [[] for _ in components]
+    needed = [False] * len(components)
+    for a, b in sorted(between):
+        before[b].append(a)
+        needed[a] = True
+    for each in before:
+        each.sort(key=lambda number: components[number][0])
+    rank = [-1] * len(components)
+    place = 0
+    ends = sorted((number for number in range(len(components)) if not needed[number]), key=lambda n: components[n][0])
+    for end in ends:
+        path = [(end, 0)]
+        while path:
+            number, followed = path.pop()
+            if rank[number] >= 0:
+                continue
+            if followed < len(before[number]):
+                path.append((number, followed + 1))
+                path.append((before[number][followed], 0))
+            else:
+                rank[number] = place
+                place += 1
     return rank

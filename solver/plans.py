@@ -137,6 +137,16 @@ class Judge:
         extra = synchronised + replicas + int(figures.time(self.instance.factors.step_s))
         return int(self.instance.microbatches * once + extra)
 
+    def most_memory(self, in_flight: IntArray) -> int:
+        """Give the bytes of everything on one stage, receive buffers apart: no stage needs many more."""
+        instance = self.instance
+        layers, kept = instance.layers, int(in_flight.max(initial=0))
+        once = layers.weight.sum() + layers.gradient.sum() + layers.optimizer.sum() + layers.workspace.max()
+        for storages in (instance.weights, instance.buffers):
+            once += storages.bytes.sum() + storages.gradient_bytes.sum() + storages.optimizer_bytes.sum()
+        saved = kept * int(layers.activation.sum() + instance.shared.bytes.sum())
+        return int(once) + saved + instance.topology.device.reserve_bytes
+
     def objective(self, measures: Measures) -> int:
         """Give what is minimized, in ticks or bytes."""
         if self.metric == "peak_memory":

@@ -76,7 +76,7 @@ def rank(tools: Tools, stage_counts: list[int], wanted: int, deadline: Deadline,
             ranking.exhausted = proven
             break
         ranking.candidates.append(Ranked(best, min(bound, best.objective)))
-        if not proven and deadline.passed:
+        if not proven:
             _fill_up(tools, ranking, wanted)
             break
     return ranking
@@ -108,7 +108,7 @@ def _find_next(
 
 
 def _fill_up(tools: Tools, ranking: Ranking, wanted: int) -> None:
-    """Add the best plans that were seen, where time ran out before the next best could be proven."""
+    """Add the best plans that were seen, where the next best could not be proven."""
     while len(ranking.candidates) < wanted:
         best = tools.plans.best({each.judged.signature for each in ranking.candidates})
         if best is None:

@@ -14,8 +14,9 @@ from partita.solver.backends.base import Outcome
 from partita.solver.deadline import Deadline
 from partita.solver.program.scale import INTEGER, Scale
 
-FIRST_EFFORT = 0.2
-"""Deterministic time that one strategy alone gets first: small problems end there."""
+FIRST_EFFORT, SECOND_EFFORT = 0.2, 0.7
+"""Deterministic time that one strategy alone gets first, and then all: small problems end there. What is found by then
+is handed back although it may not be the best, because what it rules out makes the rest easier."""
 
 STRATEGIES = 8
 """Least number of strategies that then take turns, in steps that do not depend on the machine's speed: the same run
@@ -63,10 +64,11 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
         return True
 
     def actualSolve(self, lp: pulp.LpProblem) -> int:
-        """Solve a problem; the values go into its variables, the proof into ``outcome``."""
+        """Solve a problem, or find something; the values go into its variables, the proof into ``outcome``."""
         model, numbers = _translate(lp)
         ends = monotonic() + max(0.01, self.timeLimit)
-        for workers, effort in ((1, FIRST_EFFORT), (max(STRATEGIES, self._workers), float("inf"))):
+        several = max(STRATEGIES, self._workers)
+        for workers, effort in ((1, FIRST_EFFORT), (several, SECOND_EFFORT), (several, float("inf"))):
             solver = cp_model.CpSolver()
             solver.parameters.random_seed = self._seed
             solver.parameters.num_workers = workers
@@ -77,7 +79,7 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
             _distrust(solver.parameters)
             solver.best_bound_callback = self._on_bound
             status = solver.solve(model)
-            if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or monotonic() >= ends:
+            if status != cp_model.UNKNOWN or monotonic() >= ends:
                 break
         assert status != cp_model.MODEL_INVALID, model.validate()
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)

@@ -37,6 +37,8 @@ class Highs:
             timeLimit=max(0.01, deadline.remaining),
             threads=self._workers,
             gapRel=0.0,
+            presolve="off",
+            log_to_console=False,
             random_seed=self._seed,
         )
         solver.actualSolve(problem)

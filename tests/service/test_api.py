@@ -133,6 +133,28 @@ def test_too_large_body(make_app):
     assert pointers(document) == [""]
 
 
+def test_too_large_body_without_a_length(make_app):
+    """Tests that the limit holds for a body that comes in parts, and for one whose length is a lie."""
+
+    async def parts():
+        for _ in range(3):
+            yield b"[" * 40
+
+    app = make_app(max_body_bytes=100)
+    document_in(plan(app, parts()), 413, "body-too-large")
+    document_in(plan(app, b"{}", headers={**JSON, "Content-Length": "101"}), 413, "body-too-large")
+
+
+def test_late_body(make_app):
+    """Tests that a body that stops on its way is given up."""
+
+    async def slowly():
+        yield b"{"
+        await asyncio.sleep(5)
+
+    document_in(plan(make_app(body_timeout_s=0.1), slowly()), 408, "body-late")
+
+
 def test_nothing_here(make_app):
     """Tests that unknown paths and wrong methods have problem documents too."""
     app = make_app()

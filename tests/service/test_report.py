@@ -173,6 +173,13 @@ def test_baselines(time, fits, words):
     assert words in report(answer(baselines=baselines))
 
 
+def test_baselines_by_what_was_asked_for():
+    """Tests that another objective than the iteration time is compared too."""
+    baselines = {"uniform": Baseline(metrics=metrics(18.0), stage_sizes=(2, 1), fits=True)}
+    text = report(answer(objective="bottleneck_time", baselines=baselines))
+    assert "18.00 s, 50.0 % longer; bottleneck time 3.000 s" in text
+
+
 def test_baseline_of_a_plan_that_takes_no_time():
     """Tests that nothing is divided by zero."""
     instant = Candidate(rank=1, metrics=metrics(0.0), stages=(stage(0, "a", "b", "c"),), boundaries=())

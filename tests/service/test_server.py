@@ -128,12 +128,14 @@ def test_health_while_a_large_body_is_read(real_client):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
+    begin = time.monotonic()
     response = real_client.post("/v1/plans", content=body, headers=JSON)
+    took = time.monotonic() - begin
     done.set()
     watcher.join()
     assert response.status_code == 422
     assert len(response.content) < 100_000
-    assert slowest < 1.0
+    assert slowest < max(0.5, took / 2)
 
 
 def test_crash_costs_one_answer(doubled):
