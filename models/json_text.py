@@ -14,6 +14,8 @@ MAX_DEPTH = 64
 """Most levels of arrays and objects in each other."""
 MAX_DIGITS = 400
 """Most digits of an integer."""
+MAX_MEMBERS = 20_000
+"""Most members of an object."""
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
@@ -30,6 +32,13 @@ class _Repeated(dict[str, object]):
         self.key = key
 
 
+class _TooMany:
+    """An object with too many members, which are dropped."""
+
+    def __init__(self, members: int) -> None:
+        self.members = members
+
+
 class _TooLong:
     """An integer with too many digits."""
 
@@ -43,8 +52,11 @@ class _Suspects:
     def __init__(self) -> None:
         self.any = False
 
-    def pairs(self, members: list[tuple[str, object]]) -> dict[str, object]:
-        """Make an object; one with a repeated key is marked."""
+    def pairs(self, members: list[tuple[str, object]]) -> object:
+        """Make an object; one with a repeated key or with too many members is marked."""
+        if len(members) > MAX_MEMBERS:
+            self.any = True
+            return _TooMany(len(members))
         plain = dict(members)
         if len(plain) == len(members):
             return plain
@@ -72,8 +84,9 @@ def read_json(text: bytes | str) -> object:
     Raises
     ------
     InvalidInput
-        When it is not UTF-8 or not JSON; when it nests deeper than 64 levels, repeats a key, or holds NaN, an infinity,
-        a number too large for a double, an integer of more than 400 digits, or half of a surrogate pair.
+        When it is not UTF-8 or not JSON; when it nests deeper than 64 levels, repeats a key, has an object of more than
+        20000 members, or holds NaN, an infinity, a number too large for a double, an integer of more than 400 digits,
+        or half of a surrogate pair.
     """
     text = _decoded(text)
     _check_depth(text)
@@ -141,6 +154,9 @@ def _fault_of(value: object) -> tuple[tuple[str, ...], str, str | None, str] | N
     """Judge one value: the key below it where one is at fault, what is wrong, what was found, and the code."""
     if isinstance(value, _Repeated):
         return (value.key,), "this key stands twice in one object; keep one", short_value(value.key), "repeated_key"
+    if isinstance(value, _TooMany):
+        detail = f"an object has at most {MAX_MEMBERS} members"
+        return (), detail, f"an object of {value.members} members", "too_many_members"
     if isinstance(value, _TooLong):
         found = f"an integer of {value.digits} digits"
         return (), f"an integer has at most {MAX_DIGITS} digits", found, "number_too_large"

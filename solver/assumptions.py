@@ -21,8 +21,8 @@ def assumptions(instance: Instance) -> list[str]:
     elif training.optimizer is None or isinstance(training.optimizer, str):
         factors = instance.factors
         found.append(
-            f"optimizer {training.optimizer or 'adam_mixed'}: {factors.gradient_bytes_per_weight_byte:g} bytes of gradient and "
-            f"{factors.state_bytes_per_weight_byte:g} of state for every byte of weights"
+            f"optimizer {training.optimizer or 'adam_mixed'}: {factors.gradient_bytes_per_weight_byte:g} bytes of "
+            f"gradient and {factors.state_bytes_per_weight_byte:g} of state for every byte of weights"
         )
     width = one(training.tensor_parallel) * one(training.data_parallel)
     if width > 1:

@@ -1,5 +1,7 @@
 """What the user would have had: equal numbers of layers, or the chain partition that balances time."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from partita.models.answer import Baseline
@@ -32,7 +34,7 @@ def balanced_sizes(work: IntArray, num_stages: int) -> list[int]:
     for stage in range(num_stages - 1):
         end = int(np.searchsorted(total, total[cuts[-1]] + low, side="right")) - 1
         cuts.append(min(end, size - (num_stages - 1 - stage)))
-    return np.diff([*cuts, size]).tolist()
+    return [end - start for start, end in pairwise([*cuts, size])]
 
 
 def _stages_needed(total: IntArray, most: int) -> int:

@@ -5,8 +5,10 @@ those of the design, section 5.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from partita.solver.figures import Figures, Times
 from partita.solver.instance import Instance, Storages
@@ -53,7 +55,10 @@ class Transfers:
     host_backward: Times
 
 
-def sum_by(groups: IntArray, values: Times, size: int) -> Times:
+Number = TypeVar("Number", bound=np.generic)
+
+
+def sum_by(groups: IntArray, values: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
     """Add up values by group, exactly for integers."""
     total = np.zeros(size, dtype=values.dtype)
     np.add.at(total, groups, values)
@@ -101,7 +106,7 @@ def _flat_consumers(instance: Instance) -> tuple[IntArray, IntArray]:
 
 
 def _destinations(instance: Instance, stage: IntArray) -> tuple[IntArray, IntArray]:
-    """Give tensors and the ends (producer's stage, reading stage) of their ways, every way once, shapes (X,), (X, 2)."""
+    """Give tensors and the ends (producer's stage, reading stage) of their ways, each once, shapes (X,), (X, 2)."""
     flat, _ = _flat_consumers(instance)
     counts = np.array([len(each) for each in instance.edges.consumers], dtype=np.int64)
     tensor = np.repeat(np.arange(len(counts)), counts)
@@ -234,12 +239,12 @@ def stage_memory(
     received = np.zeros(size, dtype=np.int64)
     if instance.routing != "host":
         received = sum_by(pairs[:, 1], moved.forward_bytes, size) + sum_by(pairs[:, 0], moved.backward_bytes, size)
+    tied = instance.weights
     kept = sum_by(stage, layers.activation, size) + sum_by(saver, instance.shared.bytes[saved], size)
     return StageMemory(
-        weights=sum_by(stage, layers.weight, size) + sum_by(holder, instance.weights.bytes[weight], size),
-        gradients=sum_by(stage, layers.gradient, size) + sum_by(holder, instance.weights.gradient_bytes[weight], size),
-        optimizer=sum_by(stage, layers.optimizer, size)
-        + sum_by(holder, instance.weights.optimizer_bytes[weight], size),
+        weights=sum_by(stage, layers.weight, size) + sum_by(holder, tied.bytes[weight], size),
+        gradients=sum_by(stage, layers.gradient, size) + sum_by(holder, tied.gradient_bytes[weight], size),
+        optimizer=sum_by(stage, layers.optimizer, size) + sum_by(holder, tied.optimizer_bytes[weight], size),
         buffers=sum_by(keeper, instance.buffers.bytes[buffer], size),
         activations=in_flight * kept,
         in_flight=in_flight,

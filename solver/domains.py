@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partita.solver.grouping import Groups
-from partita.solver.pruning import Window
+from partita.solver.pruning import BoolArray, Window
 from partita.solver.topology import IntArray
 
 Threshold = tuple[int, int]
@@ -46,12 +46,18 @@ class Domains:
 
 @dataclass(frozen=True)
 class Ancestry:
-    """All groups that must not come after (before) each group: boolean, shape (G, G), rows by group; and the order
-    between groups without the pairs that follow from others.
+    """What must come before and after every group.
+
+    Attributes
+    ----------
+    before, after
+        Boolean, shape (G, G), a row for every group.
+    successors
+        The order between groups without the pairs that follow from others.
     """
 
-    before: np.ndarray
-    after: np.ndarray
+    before: BoolArray
+    after: BoolArray
     successors: tuple[tuple[int, ...], ...]
 
 
@@ -146,7 +152,7 @@ def within_work(
     by_memory = capacity * np.arange(1, stages + 1, dtype=np.float64)
     by_time_behind = np.cumsum(np.minimum(most_work, work.sum())[::-1])
 
-    def needed(related: np.ndarray, time_room: IntArray) -> IntArray:
+    def needed(related: BoolArray, time_room: IntArray) -> IntArray:
         load = related @ work + work
         held = related @ state.astype(np.float64) + state
         return np.maximum(np.searchsorted(time_room, load), np.searchsorted(by_memory, held))

@@ -7,7 +7,7 @@ import numpy as np
 
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics, Stage, TiedWeight
-from partita.solver.costs import StageMemory, held, sum_by
+from partita.solver.costs import StageMemory, Traffic, held, sum_by
 from partita.solver.figures import Figures, make_figures
 from partita.solver.instance import Instance, one
 from partita.solver.measure import Measures, graph_of, measure, synchronised_bytes
@@ -103,9 +103,7 @@ class Evaluator:
                 Boundary(
                     from_stage=first,
                     to_stage=second,
-                    tensors=tuple(
-                        self._crossing(int(index), moved.traffic.tensor, moved.traffic.backward) for index in chosen
-                    ),
+                    tensors=tuple(self._crossing(moved.traffic, int(index)) for index in chosen),
                     forward_bytes=int(moved.forward_bytes[pair]),
                     backward_bytes=int(moved.backward_bytes[pair]),
                     path=path.names,
@@ -117,9 +115,9 @@ class Evaluator:
             )
         return tuple(found)
 
-    def _crossing(self, index: int, tensors: IntArray, backward: IntArray) -> CrossingTensor:
+    def _crossing(self, traffic: Traffic, index: int) -> CrossingTensor:
         """Describe a tensor, or its gradient, that crosses."""
-        number, back = int(tensors[index]), bool(backward[index])
+        number, back = int(traffic.tensor[index]), bool(traffic.backward[index])
         edges, name = self.instance.edges, self.instance.edges.names[number]
         given = self._tensors.get(name)
         return CrossingTensor(

@@ -7,11 +7,13 @@ numbers of stages and microbatches only; a plan gives the weights of nodes and e
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from partita.solver.figures import Times
-from partita.solver.schedules import SCHEDULES, in_flight
+from partita.solver.schedules import SCHEDULES, Action, Orders, in_flight
 from partita.solver.topology import IntArray
 
 MAX_GRAPH_BYTES = 2**30
@@ -80,13 +82,14 @@ class EventGraph:
         self._weight, self._before, self._edge = self._connect(orders)
         self._starts = self._sort_by_level()
 
-    def _connect(self, orders: list[list[tuple[str, int, int]]]) -> tuple[IntArray, IntArray, IntArray]:
-        """Number the actions; give each one's weight, predecessors and the edges from those, shapes (n,), (n, K) twice.
+    def _connect(self, orders: Orders) -> tuple[IntArray, IntArray, IntArray]:
+        """Give every action's weight, predecessors and the edges from those, shapes (n,), (n, K) and (n, K).
 
         The weight of an action is its stage, plus S for a backward pass. Missing predecessors are node n; edges
         without a delay are the last, 2 P.
         """
-        stages, number = self.num_stages, {}
+        stages = self.num_stages
+        number: dict[Action, int] = {}
         for order in orders:
             for action in order:
                 number[action] = len(number)
@@ -144,7 +147,7 @@ class EventGraph:
 
     def makespans(self, weights: Weights) -> Times:
         """Give the makespan of every plan of a batch, shape (N,)."""
-        parts = [self._walk(part)[0].max(axis=0) for part in self._batches(weights)]
+        parts = [self._walk(part).max(axis=0) for part in self._batches(weights)]
         return np.concatenate(parts)
 
     def critical_paths(self, weights: Weights) -> tuple[Times, Counts]:
@@ -170,7 +173,7 @@ class EventGraph:
             for i in range(0, total, size)
         ]
 
-    def _walk(self, weights: Weights, chosen: IntArray | None = None) -> tuple[Times, IntArray | None]:
+    def _walk(self, weights: Weights, chosen: npt.NDArray[np.int16] | None = None) -> Times:
         """Give when every action ends, shape (n + 1, N), filling in which predecessor each one waited for last."""
         plans = len(weights.forward)
         duration = np.concatenate([weights.forward, weights.backward], axis=1).T[self._weight]
@@ -178,7 +181,7 @@ class EventGraph:
         delay = np.concatenate([weights.forward_delay, weights.backward_delay, no_delay], axis=1).T
         end = np.zeros((self.num_nodes + 1, plans), dtype=duration.dtype)
         starts = self._starts.tolist()
-        for first, last in zip(starts[:-1], starts[1:], strict=True):
+        for first, last in pairwise(starts):
             latest = end[self._before[first:last, 0]]
             for column in range(1, self._before.shape[1]):
                 arrival = end[self._before[first:last, column]] + delay[self._edge[first:last, column]]
@@ -186,13 +189,13 @@ class EventGraph:
                     chosen[first:last][arrival > latest] = column
                 latest = np.maximum(latest, arrival)
             end[first:last] = latest + duration[first:last]
-        return end[:-1], chosen
+        return end[:-1]
 
     def _trace(self, weights: Weights) -> tuple[Times, IntArray]:
-        """Give the makespans, and how often each path visits every stage's passes and every edge, shape (N, 2S + 2P)."""
+        """Give the makespans, and how often each path visits every stage's passes and edges, shape (N, 2 S + 2 P)."""
         plans = len(weights.forward)
         chosen = np.zeros((self.num_nodes, plans), dtype=np.int16)
-        end, _ = self._walk(weights, chosen)
+        end = self._walk(weights, chosen)
         visits = np.zeros((plans, 2 * self.num_stages + 2 * len(self.pairs) + 1), dtype=np.int64)
         plan, node = np.arange(plans), end.argmax(axis=0)
         makespan = end[node, plan]

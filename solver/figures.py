@@ -5,6 +5,7 @@ from seconds. Both go through the same code: ``Figures`` is the only thing that 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +13,13 @@ import numpy.typing as npt
 from partita.solver.instance import FloatArray, Instance
 from partita.solver.topology import IntArray
 
-Times = npt.NDArray[np.float64] | IntArray
+Times = npt.NDArray[Any]
 """Seconds as floats or ticks as 64-bit integers."""
 
 ACCURACY = 1e-9
 """Rounding to ticks changes an objective by less than this fraction (design, section 1)."""
 
-MAX_TICKS = 2**57
+MAX_TICKS = 2**55
 """All work of an iteration done one after the other stays below this, so that no sum overflows 64 bits."""
 
 
@@ -47,7 +48,7 @@ class Figures:
         return _in_unit(sizes / self.bandwidth[path_class], self.tick)
 
     def reduction(self, sizes: IntArray, members: int, path_class: IntArray | int) -> Times:
-        """Give the time in which a ring of so many members reduces bytes, latency apart: 2 (n - 1) / n of a transfer."""
+        """Give the time in which n members reduce bytes in a ring, latency apart: 2 (n - 1) / n of a transfer."""
         return _in_unit(sizes / self.bandwidth[path_class] * (2 * (members - 1) / members), self.tick)
 
     def time(self, seconds: float) -> float | int:

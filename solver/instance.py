@@ -6,6 +6,7 @@ rounded here. Shapes are given as L layers, T tensors, Q storages.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -286,7 +287,7 @@ def _positions(names: Sequence[str], index: dict[str, int]) -> IntArray:
 def _refuse_uncountable(instance: Instance) -> None:
     """Refuse a model whose bytes, with every microbatch in flight, could overflow a 64-bit sum."""
     layers, in_flight = instance.layers, float(instance.microbatches)
-    once = [layers.weight, layers.gradient, layers.optimizer, layers.workspace]
+    once: list[npt.NDArray[Any]] = [layers.weight, layers.gradient, layers.optimizer, layers.workspace]
     for storages in (instance.weights, instance.buffers):
         counts = np.array([len(held) for held in storages.layers], dtype=np.float64)
         once += [(storages.bytes + 0.0 + storages.gradient_bytes + storages.optimizer_bytes) * counts]

@@ -103,8 +103,10 @@ class IntervalView:
         return len(self.groups)
 
     def _find_last_holders(self) -> list[list[tuple[int, int, bool]]]:
-        """For every group and each shared storage in it: the group before it that holds the storage too (or -1),
-        the bytes, and whether they count for every microbatch in flight.
+        """List what every group shares with groups before it.
+
+        For each storage: the last group before that holds it too (or -1), the bytes, and whether they count for every
+        microbatch in flight.
         """
         found: list[list[tuple[int, int, bool]]] = [[] for _ in range(self.size)]
         instance = self.instance
@@ -205,4 +207,4 @@ def _prefix(values: IntArray) -> IntArray:
 
 
 def _whole(storages: Storages) -> list[int]:
-    return (storages.bytes + storages.gradient_bytes + storages.optimizer_bytes).tolist()
+    return [int(total) for total in storages.bytes + storages.gradient_bytes + storages.optimizer_bytes]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
@@ -94,7 +95,7 @@ class LocalSearch:
                 yield found
 
     @staticmethod
-    def _in_batches(rows: IntArray, useful: IntArray) -> Iterator[IntArray]:
+    def _in_batches(rows: IntArray, useful: npt.NDArray[np.bool_]) -> Iterator[IntArray]:
         kept = rows[useful]
         for first in range(0, len(kept), BATCH):
             yield kept[first : first + BATCH]
@@ -138,9 +139,9 @@ class LocalSearch:
                 first = 2 * self._frame.num_stages
                 times[:, first : first + size] = view.least[0][near[:, 1:-1]]
                 times[:, first + count : first + count + size] = view.least[1][near[:, 1:-1]]
-            return self._pool.lengths(times).max(axis=1)
+            return np.asarray(self._pool.lengths(times).max(axis=1))
         if self._judge.metric == "bottleneck_time":
-            return (forward + backward).max(axis=1)
+            return np.asarray((forward + backward).max(axis=1))
         return np.zeros(len(near), dtype=np.int64)
 
 

@@ -86,7 +86,8 @@ def stage_times(
 
 
 def _at_both_ends(times: Times, pairs: IntArray, size: int) -> Times:
-    return sum_by(pairs[:, 0], times, size) + sum_by(pairs[:, 1], times, size)
+    both: Times = sum_by(pairs[:, 0], times, size) + sum_by(pairs[:, 1], times, size)
+    return both
 
 
 def graph_weights(instance: Instance, batch: list[StageTimes]) -> Weights:
@@ -109,7 +110,8 @@ def bottleneck(instance: Instance, times: StageTimes) -> float | int:
     longest = (times.forward_busy + times.backward_busy).max()
     if not instance.blocking and len(times.moved.forward):
         longest = max(longest, times.moved.forward.max(), times.moved.backward.max())
-    return longest.item()
+    value: float | int = longest.item()
+    return value
 
 
 def synchronised_bytes(instance: Instance, sizes: IntArray, gradients: IntArray) -> IntArray:
@@ -149,7 +151,10 @@ def _over_replicas(
     private = figures.reduction(layers, instance.replicas, own[stage])
     named = figures.reduction(weights[weight], instance.replicas, own[holder])
     size = len(location)
-    return (sum_by(stage, private, size) + sum_by(holder, named, size) + figures.latency[own]).max().item()
+    longest: float | int = (
+        (sum_by(stage, private, size) + sum_by(holder, named, size) + figures.latency[own]).max().item()
+    )
+    return longest
 
 
 def all_reduce(figures: Figures, sizes: IntArray, members: int, path_class: IntArray) -> Times:

@@ -79,8 +79,11 @@ class Judge:
         ]
 
     def _floor(self, seconds: float | None) -> int | None:
-        """Give a limit in ticks; a tick of tolerance makes up for rounding."""
-        return None if seconds is None else int(self.figures.time(seconds * (1 + LIMIT_TOLERANCE)))
+        """Give a limit in ticks, with a tolerance that makes up for rounding."""
+        if seconds is None:
+            return None
+        assert self.figures.tick is not None, "the solver counts in ticks"
+        return int(min(seconds * (1 + LIMIT_TOLERANCE) / self.figures.tick, MOST_TICKS))
 
     def admits(self, stage: IntArray) -> bool:
         """Tell whether an assignment of groups keeps pins and groups apart (order and filled stages are given)."""
@@ -156,6 +159,9 @@ class Judge:
 
 LIMIT_TOLERANCE = ACCURACY
 """A plan that meets a time limit to this fraction keeps it."""
+
+MOST_TICKS = 2**60
+"""A limit that no plan reaches, still far from the end of 64 bits."""
 
 MOST_KEPT = 2000
 """Plans kept in a pool; the worst are forgotten."""

@@ -204,7 +204,7 @@ def _least_crossings(price: IntArray, most: int, stages: int) -> IntArray:
         following[:, 1] = best[:, 1:].min(axis=1) + price[:, boundary]
         following[:, 2:] = best[:, 1:-1]
         best = following
-    return best[:, 1:].min(axis=1)
+    return np.asarray(best[:, 1:].min(axis=1))
 
 
 def _apply_cuts(view: IntervalView, window: Window, pool: CutPool, makespan: int) -> None:
@@ -243,12 +243,12 @@ def _drop_unreachable(window: Window) -> Window | None:
     """Drop the positions that no chain of allowed intervals passes through; None when there is no chain."""
     allowed = window.allowed
     assert allowed is not None
-    reached = [np.ones(1, dtype=bool)]
+    reached: list[BoolArray] = [np.ones(1, dtype=bool)]
     for each in allowed:
-        reached.append((reached[-1][:, None] & each).any(axis=0))
-    useful = [np.ones(1, dtype=bool)]
+        reached.append(np.asarray((reached[-1][:, None] & each).any(axis=0)))
+    useful: list[BoolArray] = [np.ones(1, dtype=bool)]
     for each in reversed(allowed):
-        useful.append((each & useful[-1][None, :]).any(axis=1))
+        useful.append(np.asarray((each & useful[-1][None, :]).any(axis=1)))
     through = [a & b for a, b in zip(reached, reversed(useful), strict=True)]
     if not all(each.any() for each in through):
         return None

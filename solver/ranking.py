@@ -93,7 +93,7 @@ def _warm_up(tools: Tools, open_: list[Configuration], deadline: Deadline, on_pr
 def _find_next(
     tools: Tools, open_: list[Configuration], before: list[Judged], deadline: Deadline, on_progress: OnProgress
 ) -> bool:
-    """Search every configuration that may hold something better than the best plan left; tell whether that is proven."""
+    """Search every configuration that may hold a better plan than the best one left; tell whether that is proven."""
     ranked = {each.signature for each in before}
     proven = True
     for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):

@@ -12,7 +12,7 @@ from partita.solver.deadline import Deadline
 from partita.solver.evaluation import Evaluator
 from partita.solver.instance import Instance, build_instance, one
 from partita.solver.plans import LIMIT_TOLERANCE
-from partita.solver.session import Session, allowed_stage_counts
+from partita.solver.session import Session
 from partita.solver.support import refuse_unsupported
 from partita.solver.topology import IntArray, Topology
 
@@ -165,10 +165,9 @@ def _broken_demands(problem: Problem, candidate: Candidate, instance: Instance, 
     def broken(limit: str, text: str, layer: str | None = None) -> None:
         findings.append(Finding(limit=limit, message=text, layer=layer))
 
-    if len(candidate.stages) not in (counts := allowed_stage_counts(problem)) and problem.training.num_stages:
+    if problem.training.num_stages and len(candidate.stages) not in as_choices(problem.training.num_stages):
         asked = ", ".join(str(count) for count in as_choices(problem.training.num_stages))
         broken("training.num_stages", f"the plan has {len(candidate.stages)} stages, asked for: {asked}")
-    assert counts
     for name, pinned in constraints.pins.items():
         if stage[index[name]] != pinned:
             broken("constraints.pins", f"{name!r} is on stage {stage[index[name]]}, pinned to {pinned}", name)

@@ -18,6 +18,7 @@ from partita.solver.checks import InternalError
 from partita.solver.configuration import NOTHING, Counters, Tactics, Tools
 from partita.solver.deadline import Deadline
 from partita.solver.domains import find_ancestry
+from partita.solver.effort import affordable
 from partita.solver.evaluation import Evaluator
 from partita.solver.figures import ACCURACY, choose_tick, make_figures
 from partita.solver.grouping import group_layers
@@ -58,9 +59,11 @@ class Session:
     def __init__(self, problem: Problem, tactics: Tactics) -> None:
         self.problem, self._tactics = problem, tactics
         self.instance: Instance = build_instance(problem)
-        self.stage_counts = allowed_stage_counts(problem)
+        asked = allowed_stage_counts(problem)
+        self.stage_counts, self._left_out = affordable(self.instance, asked, problem.search.time_limit_s)
+        self._not_searched = sorted(set(asked) - set(self.stage_counts))
         groups = group_layers(self.instance)
-        figures = make_figures(self.instance, choose_tick(self.instance, max(self.stage_counts)))
+        figures = make_figures(self.instance, choose_tick(self.instance, max(asked)))
         self.judge = Judge(self.instance, figures, groups)
         self.evaluator = Evaluator(self.instance)
         self.backend = _backend(problem)
@@ -68,7 +71,9 @@ class Session:
     def answer(self, deadline: Deadline, on_progress: OnProgress | None = None) -> Answer:
         """Search until the deadline and give the answer."""
         judge = self.judge
-        reason = impossible(judge, self.stage_counts)
+        if not self.stage_counts:
+            return self._answer(Ranking(), Counters(), deadline, None)
+        reason = None if self._not_searched else impossible(judge, self.stage_counts)
         if reason is not None:
             return self._answer(Ranking(exhausted=True), Counters(), deadline, reason)
         counters = Counters()
@@ -90,6 +95,9 @@ class Session:
                 on_progress(Progress(phase, value, proven, deadline.elapsed))
 
         ranking = rank(tools, self.stage_counts, self.problem.search.candidates, deadline, report)
+        for count in self._not_searched:
+            ranking.bound = min(ranking.bound, least_objective(judge, count))
+            ranking.exhausted = False
         if not ranking.candidates and ranking.exhausted:
             reason = beyond_arithmetic(judge, self.stage_counts)
         return self._answer(ranking, counters, deadline, reason)
@@ -98,7 +106,7 @@ class Session:
         self, candidate: Candidate, evaluator: Evaluator, reason: Infeasibility | None, deadline: Deadline
     ) -> Answer:
         """Give the answer for a plan that the user brought, with the bound that arithmetic gives."""
-        counts = [min(count, len(self.judge.groups)) for count in self.stage_counts]
+        counts = [min(count, len(self.judge.groups)) for count in allowed_stage_counts(self.problem)]
         least = self._value(min(least_objective(self.judge, count) for count in counts))
         value = self.reported(candidate)
         bound = least if least > 0 and reason is None else None
@@ -132,7 +140,7 @@ class Session:
             baselines=found,
             infeasibility=reason,
             assumptions=tuple(assumptions(self.instance)),
-            warnings=tuple(warnings(self.problem, self.instance)),
+            warnings=(*warnings(self.problem, self.instance), *([self._left_out] if self._left_out else [])),
             solver=Effort(
                 solver=self.backend.name,
                 wall_s=round(deadline.elapsed, 6),

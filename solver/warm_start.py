@@ -97,4 +97,5 @@ def _widest_start(view: IntervalView, frame: Frame) -> IntArray:
         return np.zeros(view.size + 1, dtype=np.int64)
     work = view.forward + view.backward
     start = np.searchsorted(work, work - 8 * work[-1] // frame.num_stages)
-    return np.minimum(start, np.maximum(np.arange(view.size + 1) - 1, 0)).astype(np.int64)
+    latest = np.maximum(np.arange(view.size + 1, dtype=np.int64) - 1, 0)
+    return np.asarray(np.minimum(start, latest), dtype=np.int64)

@@ -72,6 +72,7 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
             solver = cp_model.CpSolver()
             solver.parameters.random_seed = self._seed
             solver.parameters.num_workers = workers
+            solver.parameters.catch_sigint_signal = False
             solver.parameters.interleave_search = workers > 1
             solver.parameters.max_time_in_seconds = max(0.01, ends - monotonic())
             solver.parameters.max_deterministic_time = effort
@@ -81,7 +82,6 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
             status = solver.solve(model)
             if status != cp_model.UNKNOWN or monotonic() >= ends:
                 break
-        assert status != cp_model.MODEL_INVALID, model.validate()
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         exhausted = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
         self.outcome = Outcome(found, exhausted, None if status == cp_model.INFEASIBLE else solver.best_objective_bound)

@@ -96,14 +96,17 @@ class StageProgram:
         for row, received in zip(memory.bytes, transfers.received, strict=True):
             row.add(received)
         memory.add_capacity(min(frame.capacity, request.limits.memory))
-        timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, setting.graph.pairs)
+        limits = request.limits
+        longest = _at_most(limits.bottleneck, _at_most(limits.iteration, most_time) // instance.microbatches)
+        pairs = setting.graph.pairs
+        timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, pairs, longest)
         metrics: dict[str, Variable] = {}
         if request.objective == "peak_memory":
             metrics["peak_memory"] = memory.add_peak(min(frame.capacity, request.limits.memory))
         if request.objective == "bottleneck_time" or request.limits.bottleneck is not None:
-            metrics["bottleneck_time"] = timing.add_bottleneck(_or(request.limits.bottleneck, most_time))
+            metrics["bottleneck_time"] = timing.add_bottleneck(_at_most(request.limits.bottleneck, most_time))
         if request.objective == "iteration_time" or request.limits.iteration is not None:
-            most = _or(request.limits.iteration, most_time)
+            most = _at_most(request.limits.iteration, most_time)
             makespan = timing.add_makespan(cuts, most)
             metrics["iteration_time"] = timing.add_iteration(makespan, self._placement, memory.weights_held, most)
         program.minimize(metrics[request.objective])
@@ -153,5 +156,5 @@ class StageProgram:
         return Plan(renumbered[stage], location)
 
 
-def _or(value: int | None, otherwise: int) -> int:
-    return otherwise if value is None else value
+def _at_most(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else min(value, otherwise)

@@ -26,6 +26,8 @@ class TimingRows:
         The problem and its times in ticks.
     transfers, pairs
         Costs of transfers, and between which stages.
+    most
+        A time that no stage worth finding computes for one microbatch, in ticks.
     """
 
     def __init__(
@@ -37,9 +39,11 @@ class TimingRows:
         figures: Figures,
         transfers: TransferRows,
         pairs: IntArray,
+        most: int,
     ) -> None:
         self._program, self._assignment, self._scale = program, assignment, scale
         self._instance, self._figures, self._transfers, self._pairs = instance, figures, transfers, pairs
+        self._most = most
         self._forward = self._add_loads("F", figures.forward)
         self._backward = self._add_loads("B", figures.backward)
 
@@ -54,7 +58,7 @@ class TimingRows:
                     load.add(self._assignment.at(group, stage), self._scale.time(by_group[group]))
                     most += int(by_group[group])
             if load.terms:
-                variable = self._program.quantity(f"{name}_{stage}", 0, self._scale.time(most))
+                variable = self._program.quantity(f"{name}_{stage}", 0, self._scale.time(min(most, self._most)))
                 self._program.equal("load", Linear().add(variable).add(load, -1), 0)
                 load = Linear().add(variable)
             loads.append(load)
@@ -168,9 +172,7 @@ class TimingRows:
         least.add_all((variable, -self._scale.time(price[row].min())) for row, variable in enumerate(count))
         self._program.at_least("tied", least, 0)
         if placement.on is not None and len(usable) > 1:
-            self._add_tied_places(
-                number, time, count, held, placement, dict(zip(usable.tolist(), price.T, strict=True))
-            )
+            self._add_tied_places(time, count, held, placement, dict(zip(usable.tolist(), price.T, strict=True)))
         return Linear().add(time)
 
     @staticmethod
@@ -185,7 +187,6 @@ class TimingRows:
 
     def _add_tied_places(
         self,
-        number: int,
         time: Variable,
         count: list[Variable],
         held: list[Linear],
