@@ -83,7 +83,9 @@ class Configuration:
 
     def warm_up(self, deadline: Deadline) -> None:
         """Find first plans by dynamic programming and improve them by moves."""
-        judge, frame = self._tools.judge, self._frame
+        judge, frame, tactics = self._tools.judge, self._frame, self._tools.tactics
+        if not (tactics.warm_start or tactics.starting_cuts):
+            return
         first: Price = by_memory if judge.metric == "peak_memory" else by_time
         starts = [smallest_maximum(self._tools.view, frame, first, deadline)]
         if self._times_matter and starts[0] is None:  # a path cut is valid whether or not its plan fits
@@ -185,6 +187,7 @@ class Configuration:
     def _domains(self, cutoff: int | None) -> Domains | None:
         """Give what is left to decide for plans within the cutoff; None where nothing is."""
         tools, judge = self._tools, self._tools.judge
+        tools.counters.cuts = max(tools.counters.cuts, 0 if self._pool is None else len(self._pool))
         limits = self._limits(cutoff)
         makespan = limits.iteration
         if makespan is not None and judge.instance.trains:
@@ -224,7 +227,6 @@ class Configuration:
         program = StageProgram(self._setting, domains, cuts, request, scale, most_time)
         program.restrict_apart(judge.apart)
         tools.counters.iterations += 1
-        tools.counters.cuts = max(tools.counters.cuts, len(cuts))
         tools.counters.variables = max(tools.counters.variables, program.num_variables)
         if program.contradiction:
             return True

@@ -14,9 +14,9 @@ from partita.solver.backends.base import Outcome
 from partita.solver.deadline import Deadline
 from partita.solver.program.scale import INTEGER, Scale
 
-FIRST_EFFORT, SECOND_EFFORT = 0.2, 0.7
-"""Deterministic time that one strategy alone gets first, and then all: small problems end there. What is found by then
-is handed back although it may not be the best, because what it rules out makes the rest easier."""
+FIRST_EFFORT = 1.6
+"""Deterministic time that one strategy without linear relaxation gets first: most problems end there. What is found by
+then is handed back although it may not be the best, because what it rules out makes the rest easier."""
 
 STRATEGIES = 8
 """Least number of strategies that then take turns, in steps that do not depend on the machine's speed: the same run
@@ -67,13 +67,13 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
         """Solve a problem, or find something; the values go into its variables, the proof into ``outcome``."""
         model, numbers = _translate(lp)
         ends = monotonic() + max(0.01, self.timeLimit)
-        several = max(STRATEGIES, self._workers)
-        for workers, effort in ((1, FIRST_EFFORT), (several, SECOND_EFFORT), (several, float("inf"))):
+        for workers, effort in ((1, FIRST_EFFORT), (max(STRATEGIES, self._workers), float("inf"))):
             solver = cp_model.CpSolver()
             solver.parameters.random_seed = self._seed
             solver.parameters.num_workers = workers
             solver.parameters.catch_sigint_signal = False
             solver.parameters.interleave_search = workers > 1
+            solver.parameters.linearization_level = 1 if workers > 1 else 0
             solver.parameters.max_time_in_seconds = max(0.01, ends - monotonic())
             solver.parameters.max_deterministic_time = effort
             solver.parameters.relative_gap_limit = 0.0

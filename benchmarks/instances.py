@@ -1,0 +1,59 @@
+"""The benchmark's problems: chains with uneven layers, heavy ends, a memory limit that binds, and slow uplinks."""
+
+import numpy as np
+
+from partita.models.document import validate
+from partita.models.problem import Problem
+
+DEVICES_PER_NODE = 8
+STATE_BYTES_PER_WEIGHT_BYTE = 9
+"""Weights, gradients and optimizer state of ``adam_mixed``."""
+
+
+def chain(
+    num_layers: int, num_stages: int, num_microbatches: int, seed: int, candidates: int, seconds: float
+) -> Problem:
+    """Give a chain for exact 1F1B on nodes of eight devices.
+
+    Forward times are spread over 7 to 13 ms, backward times over 1.8 to 2.2 of them, sizes by 20 %; the embedding is
+    twice, the head three times as heavy. A device holds about 5 % more than the first stage of an equal division needs.
+    """
+    random = np.random.default_rng(seed)
+    forward = random.uniform(0.007, 0.013, num_layers)
+    backward = forward * random.uniform(1.8, 2.2, num_layers)
+    state = random.uniform(0.8e9, 1.2e9, num_layers)
+    kept = random.uniform(0.8e8, 1.2e8, num_layers)
+    for values in (forward, backward):
+        values[0] *= 2
+        values[-1] *= 3
+    state[[0, -1]] *= 3
+    in_flight = min(num_microbatches, num_stages)
+    capacity = int(1.05 * (1e9 + in_flight * 1e8) * num_layers / num_stages)
+    layers = [
+        {
+            "name": f"layer{i}",
+            "forward_s": float(forward[i]),
+            "backward_s": float(backward[i]),
+            "weight_bytes": int(state[i] / STATE_BYTES_PER_WEIGHT_BYTE),
+            "activation_bytes": int(kept[i]),
+            "output_bytes": 50_000_000 if i < num_layers - 1 else 0,
+        }
+        for i in range(num_layers)
+    ]
+    node = {
+        "name": "node",
+        "replicas": -(-num_stages // DEVICES_PER_NODE),
+        "device": "gpu",
+        "count": DEVICES_PER_NODE,
+        "fabric": {"bandwidth_bytes_per_s": 300e9, "latency_s": 3e-6},
+        "uplink": {"bandwidth_bytes_per_s": 25e9, "latency_s": 5e-6},
+    }
+    return validate(
+        Problem,
+        {
+            "model": {"name": f"chain of {num_layers}", "layers": layers},
+            "cluster": {"devices": {"gpu": {"memory_bytes": capacity}}, "nodes": [node]},
+            "training": {"schedule": "1f1b", "num_stages": num_stages, "num_microbatches": num_microbatches},
+            "search": {"candidates": candidates, "time_limit_s": seconds},
+        },
+    )

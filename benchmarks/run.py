@@ -1,0 +1,153 @@
+"""Measure the planner and write benchmarks/results.md.
+
+Every chain is planned twice in a row: as Partita does it, and by the plain program without warm start, pruning and
+starting cuts. What counts is the ratio; the seconds are those of the machine named in the file.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from time import monotonic
+
+from instances import chain
+
+from partita.models.answer import Answer
+from partita.models.document import validate
+from partita.models.problem import Problem
+from partita.models.readers import READERS
+from partita.solver.configuration import Tactics
+from partita.solver.deadline import Deadline
+from partita.solver.planner import plan_problem
+from partita.solver.session import Session
+
+HERE = Path(__file__).parent
+SHARED = HERE.parent.parent / "shared" / "data"
+SIZES = ((98, 16, 64, 1.0), (194, 32, 128, 10.0), (386, 64, 256, 60.0), (1000, 64, 256, 60.0))
+"""Layers, stages, microbatches, and the seconds that a proof may take."""
+PACKAGES = ("ortools", "highspy", "pulp", "numpy", "pydantic")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one search took and showed."""
+
+    seconds: float
+    answer: Answer
+
+    def __str__(self) -> str:
+        """Give the result as a cell of a table."""
+        if self.answer.status == "optimal":
+            return f"proven in {self.seconds:.2f} s"
+        gap = "no plan" if self.answer.relative_gap is None else f"gap {self.answer.relative_gap:.3%}"
+        return f"{gap} after {self.seconds:.0f} s"
+
+
+def planned(problem: Problem) -> Run:
+    """Plan as Partita does it."""
+    started = monotonic()
+    answer = plan_problem(problem)
+    return Run(monotonic() - started, answer)
+
+
+def plainly(problem: Problem) -> Run:
+    """Plan by the program alone."""
+    started = monotonic()
+    session = Session(problem, Tactics(warm_start=False, pruning=False, starting_cuts=False))
+    answer = session.answer(Deadline.after(problem.search.time_limit_s))
+    return Run(monotonic() - started, answer)
+
+
+def chains(repeats: int, plain_seconds: float) -> list[str]:
+    """Give the table of the chains."""
+    rows = [
+        "| layers x stages x microbatches | goal | Partita, median | its range | plain program | plain / Partita |",
+        "|---|---|---|---|---|---|",
+    ]
+    for layers, stages, microbatches, goal in SIZES:
+        runs = [planned(chain(layers, stages, microbatches, seed, 1, 60.0)) for seed in range(repeats)]
+        plain = plainly(chain(layers, stages, microbatches, 0, 1, plain_seconds))
+        seconds = [run.seconds for run in runs]
+        middle = sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
+        more = "" if plain.answer.status == "optimal" else "more than "
+        ratio = f"{more}{plain.seconds / runs[0].seconds:.0f}"
+        gaps = [run.answer.relative_gap or 0.0 for run in runs if run.answer.status != "optimal"]
+        spread = f"{min(seconds):.2f} to {max(seconds):.2f} s"
+        if gaps:
+            spread += f", {len(gaps)} of {len(runs)} unproven, gap at most {max(gaps):.3%}"
+        target = f"proof in {goal:g} s" if layers < 1000 else f"gap of 0.05 % in {goal:g} s"
+        rows.append(f"| {layers} x {stages} x {microbatches} | {target} | {middle} | {spread} | {plain} | {ratio} |")
+        print(rows[-1], flush=True)
+    return rows
+
+
+def peers(solvers: tuple[str, ...]) -> list[str]:
+    """Give the table of the dnn-partitioning throughput inputs; empty where they are absent."""
+    folder = SHARED / "dnn-partitioning" / "throughput-inputs"
+    if not folder.is_dir():
+        return []
+    rows = [f"| input | optimum, ms | {' | '.join(solvers)} |", f"|---|---|{'---|' * len(solvers)}"]
+    for path in sorted(folder.glob("*/*.json")):
+        problem = READERS["dnn-partitioning"].read(path.read_bytes())
+        cells, best = [], None
+        for solver in solvers:
+            data = problem.model_dump(mode="json")
+            data["search"] = {"candidates": 1, "time_limit_s": 120, "solver": solver}
+            run = planned(validate(Problem, data))
+            cells.append(str(run))
+            if best is None and run.answer.candidates:
+                best = run.answer.candidates[0].metrics.bottleneck_time_s * 1e3
+        rows.append(f"| {path.parent.name}/{path.stem} | {best:.10g} | {' | '.join(cells)} |")
+        print(rows[-1], flush=True)
+    return rows
+
+
+def ranking(repeats: int) -> list[str]:
+    """Give the time of five candidates against one, on the smallest chain."""
+    pairs = []
+    for _ in range(repeats):
+        one, five = (planned(chain(*SIZES[0][:3], 0, candidates, 60.0)).seconds for candidates in (1, 5))
+        pairs.append((one, five))
+    ratio = statistics.median(five / one for one, five in pairs)
+    line = f"Five ranked candidates of the first chain take {ratio:.1f} times as long as the best one alone."
+    print(line)
+    return [line]
+
+
+def machine() -> str:
+    """Name the machine and the versions."""
+    cores = len(os.sched_getaffinity(0))
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return f"{cores} cores ({platform.machine()}), Python {platform.python_version()}, {versions}; {date.today()}"
+
+
+def main() -> None:
+    """Run all benchmarks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3, help="different chains of every size")
+    parser.add_argument("--plain-seconds", type=float, default=60.0, help="time limit of the plain program")
+    parser.add_argument("--output", type=Path, default=HERE / "results.md")
+    arguments = parser.parse_args()
+    parts = [
+        "# Benchmark results",
+        "Written by `make bench`. Timings vary with the machine and its load; compare ratios.",
+        machine(),
+        "## Chains, exact 1F1B\n\nUneven layers, heavy embedding and head, a memory limit that binds, nodes of eight "
+        "with slow uplinks. One candidate.",
+        "\n".join(chains(arguments.repeats, arguments.plain_seconds)),
+        *ranking(arguments.repeats),
+    ]
+    table = peers(("cp-sat", "highs"))
+    if table:
+        parts += ["## dnn-partitioning, throughput inputs, no CPUs", "\n".join(table)]
+    arguments.output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print(json.dumps({"written": str(arguments.output.name)}))
+
+
+if __name__ == "__main__":
+    main()
