@@ -27,6 +27,15 @@ def assumptions(instance: Instance) -> list[str]:
     width = one(training.tensor_parallel) * one(training.data_parallel)
     if width > 1:
         found.append(f"the {width} devices of a stage are on one node; what they send counts on one path")
+    tensor = one(training.tensor_parallel)
+    if tensor > 1:
+        layers = instance.problem.model.layers
+        count = sum(all(option.tensor_parallel != tensor for option in layer.options) for layer in layers)
+        if count:
+            found.append(
+                f"the figures of {count} layers without an option for tensor_parallel {tensor} are those of one device "
+                "of the group"
+            )
     if instance.replicas > 1 and instance.trains:
         found.append("the gradients of replicas are reduced after the pipeline, without overlap")
     if instance.trains and any(len(layers) > 1 for layers in instance.weights.layers):
@@ -43,19 +52,6 @@ def assumptions(instance: Instance) -> list[str]:
 def warnings(problem: Problem, instance: Instance) -> list[str]:
     """List what is valid but looks like a mistake."""
     found = problem.warnings()
-    tensor = one(problem.training.tensor_parallel)
-    if tensor > 1:
-        without = [
-            layer.name
-            for layer in problem.model.layers
-            if not any(option.tensor_parallel == tensor for option in layer.options)
-        ]
-        if without:
-            more = f" and {len(without) - 3} more" if len(without) > 3 else ""
-            found.append(
-                f"no option for tensor_parallel {tensor} on {', '.join(without[:3])}{more}: "
-                "their figures are taken as those of one device of the group"
-            )
     if not instance.trains and problem.training.optimizer not in (None, "none"):
         found.append("forward_only trains nothing, but gradients and optimizer state are counted as asked")
     return found

@@ -27,7 +27,7 @@ Constraints
     C11 transfers         c_p >= lat_l + sum_t tau_tl cross_tp  where z_pl = 1
     C12 path cuts         T >= sum_k (alpha_k F_k + beta_k B_k) + sum_p (gamma_p c_p + delta_p d_p)
     C13 bottleneck        P >= busy_k  (overlapped: P >= c_p, P >= d_p)
-    C14 synchronisation   I = T + all-reduce of replicas + all-reduces of tied weights + optimizer step
+    C14 once per iteration I = T + all-reduce of replicas + all-reduces of tied weights + optimizer step
     C15 cutoffs           objective <= best - 1;  I, P, M <= their limits
     C16 no-good cuts      at least one decision differs from each plan already ranked
 Objective

@@ -29,13 +29,14 @@ EXACT = 1e-9
 
 def check_answer(problem: Problem, answer: Answer, plans: Sequence[Plan], tolerance: float) -> None:
     """Check status, values, figures and bounds against every feasible plan, best first."""
-    assert answer.status == ("optimal" if plans else "infeasible")
+    assert answer.status == ("optimal" if plans else "infeasible"), f"{answer.status} with {len(plans)} plans"
     assert (answer.infeasibility is None) == bool(plans)
-    assert len(answer.candidates) == min(problem.search.candidates, len(plans))
+    assert len(answer.candidates) == min(problem.search.candidates, len(plans)), f"of {len(plans)} plans"
     assert [candidate.rank for candidate in answer.candidates] == list(range(1, len(answer.candidates) + 1))
     for candidate, plan in zip(answer.candidates, plans, strict=False):
         check_candidate(problem, candidate)
-        assert value_of(problem, candidate) == pytest.approx(plan.value, rel=tolerance, abs=0)
+        value = value_of(problem, candidate)
+        assert value == pytest.approx(plan.value, rel=tolerance, abs=0), f"rank {candidate.rank}: {value}, not {plan}"
     known = {plan_key(problem, plan.partition, plan.placement) for plan in plans}
     found = [key_of(problem, candidate) for candidate in answer.candidates]
     assert set(found) <= known
