@@ -78,13 +78,15 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
             solver.parameters.max_deterministic_time = effort
             solver.parameters.relative_gap_limit = 0.0
             _distrust(solver.parameters)
-            solver.best_bound_callback = self._on_bound
+            solver.best_bound_callback = lambda bound: self._on_bound(round(bound))
             status = solver.solve(model)
             if status != cp_model.UNKNOWN or monotonic() >= ends:
                 break
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         exhausted = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
-        self.outcome = Outcome(found, exhausted, None if status == cp_model.INFEASIBLE else solver.best_objective_bound)
+        # Objectives are integers; CP-SAT gives their bounds as floats that may be off by a little.
+        bound = None if status == cp_model.INFEASIBLE else round(solver.best_objective_bound)
+        self.outcome = Outcome(found, exhausted, bound)
         variables = lp.variables()
         if found:
             for variable, number in zip(variables, numbers, strict=True):
