@@ -53,6 +53,7 @@ class Tools:
     view: IntervalView
     ancestry: Ancestry | None
     backend: Backend
+    tie_breaker: Backend | None
     plans: PlanPool
     counters: Counters
     tactics: Tactics
@@ -68,14 +69,16 @@ class Configuration:
         Proven: every plan that was not excluded so far has at least this objective, in ticks or bytes.
     """
 
-    def __init__(self, tools: Tools, num_stages: int, optional: int = 0) -> None:
+    def __init__(self, tools: Tools, num_stages: int, optional: int = 0, known_cuts: CutPool | None = None) -> None:
         self._tools, self.num_stages, self.optional = tools, num_stages, optional
         judge = tools.judge
         graph = graph_of(judge.instance, num_stages)
         self._frame = Frame(num_stages, optional, graph.in_flight, judge.capacity)
         self._setting = Setting(judge.instance, judge.figures, judge.groups, graph, self._frame)
         self._times_matter = judge.metric == "iteration_time" or judge.iteration_limit is not None
-        self._pool = CutPool(graph, judge.instance.blocking) if self._times_matter else None
+        self._pool = known_cuts
+        if self._times_matter and known_cuts is None:
+            self._pool = CutPool(graph, judge.instance.blocking)
         self._search = LocalSearch(tools.view, self._frame, judge, self._pool, tools.plans)
         self._moves = GroupSearch(judge, tools.plans)
         self._learned_from: Signature | None = None
@@ -105,14 +108,20 @@ class Configuration:
         judged = judge.judge([plan])[0] if tools.tactics.warm_start else None
         if judged is not None:
             tools.plans.add(judged)
-            self._improve(self._search.improve(judged, deadline), deadline)
+            self._improve(judged, True, deadline)
 
-    def _improve(self, judged: Judged, deadline: Deadline) -> None:
-        """Improve a plan by the moves that suit the order of the groups."""
-        if self._tools.judge.groups.total_order:
-            self._search.improve(judged, deadline)
-        else:
+    def _improve(self, judged: Judged, of_intervals: bool, deadline: Deadline) -> None:
+        """Improve a plan by the moves that suit it: of boundaries where its stages are intervals, and of groups."""
+        if of_intervals:
+            judged = self._search.improve(judged, deadline)
+        if not self._tools.judge.groups.total_order:
             self._moves.improve(judged, deadline)
+
+    def among_equals(self, tools: Tools) -> "Configuration":
+        """Give the search for plans of the same stages by another judge, with all cuts that are known."""
+        other = Configuration(tools, self.num_stages, self.optional, self._pool)
+        other._learned_from = self._learned_from
+        return other
 
     def search(
         self,
@@ -162,6 +171,8 @@ class Configuration:
     def _prepare(self, best: Judged | None, deadline: Deadline) -> None:
         """Learn the paths that the neighbors of a new best plan have, once for each."""
         if self._pool is None or best is None or not self._tools.tactics.starting_cuts:
+            return
+        if self._tools.judge.metric == "peak_memory" and self._learned_from is not None:
             return
         if best.signature != self._learned_from and best.plan.num_stages == self.num_stages:
             self._learned_from = best.signature
@@ -261,7 +272,7 @@ class Configuration:
         if self._pool is not None and plan.num_stages == self.num_stages:
             news = learn(self._pool, judge, judge.measure(plan)) > 0
         if judged is not None and tools.tactics.warm_start:
-            self._improve(judged, deadline)
+            self._improve(judged, judge.groups.total_order, deadline)
         return judged, news
 
     def _most_time(self) -> int:

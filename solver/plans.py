@@ -1,6 +1,7 @@
 """Plans as the solver handles them: judged in ticks, told apart, and kept in order."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,6 +85,16 @@ class Judge:
             return None
         assert self.figures.tick is not None, "the solver counts in ticks"
         return int(min(seconds * (1 + LIMIT_TOLERANCE) / self.figures.tick, MOST_TICKS))
+
+    def among_equals(self, objective: int) -> "Judge":
+        """Give the judge that wants the smallest peak memory of plans whose objective is at most this, in ticks."""
+        other = copy(self)
+        other.metric = "peak_memory"
+        if self.metric == "iteration_time":
+            other.iteration_limit = objective
+        else:
+            other.bottleneck_limit = objective
+        return other
 
     def admits(self, stage: IntArray) -> bool:
         """Tell whether an assignment of groups keeps pins and groups apart (order and filled stages are given)."""
@@ -180,6 +191,10 @@ class PlanPool:
             if len(self._plans) > 2 * MOST_KEPT:
                 kept = sorted(self._plans.values(), key=lambda each: each.key)[:MOST_KEPT]
                 self._plans = {each.signature: each for each in kept}
+
+    def equal_to(self, objective: int) -> list[Judged]:
+        """Give the plans with this objective."""
+        return [each for each in self._plans.values() if each.objective == objective]
 
     def best(self, excluded: set[Signature], num_stages: int | None = None) -> Judged | None:
         """Give the first plan in order that is not excluded; with so many stages, where a number is given."""

@@ -9,6 +9,7 @@ from partita.solver.configuration import NOTHING, Configuration, Tools
 from partita.solver.costs import sum_by
 from partita.solver.deadline import Deadline
 from partita.solver.plans import Judge, Judged
+from partita.solver.ties import smallest_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,9 @@ def rank(tools: Tools, stage_counts: list[int], wanted: int, deadline: Deadline,
         if best is None:
             ranking.exhausted = proven
             break
+        if proven and tools.tie_breaker is not None and judge.metric != "peak_memory":
+            best = smallest_memory(tools, open_, tools.tie_breaker, best, before, deadline)
+            plans.add(best)
         ranking.candidates.append(Ranked(best, min(bound, best.objective)))
         if not proven:
             _fill_up(tools, ranking, wanted)

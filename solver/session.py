@@ -82,6 +82,7 @@ class Session:
             view=IntervalView(self.instance, judge.figures, judge.groups),
             ancestry=None if judge.groups.total_order else find_ancestry(judge.groups),
             backend=self.backend,
+            tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if self.backend.exact else None,
             plans=PlanPool(),
             counters=counters,
             tactics=self._tactics,

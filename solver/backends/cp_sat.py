@@ -45,6 +45,8 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
         the same run.
     on_bound
         Called with every better bound.
+    brief
+        Give up after the first effort, whatever is left of the time.
 
     Attributes
     ----------
@@ -54,9 +56,12 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
 
     name = "CP-SAT"
 
-    def __init__(self, seconds: float, seed: int, workers: int, on_bound: Callable[[float], None]) -> None:
+    def __init__(
+        self, seconds: float, seed: int, workers: int, on_bound: Callable[[float], None], brief: bool = False
+    ) -> None:
         super().__init__(mip=True, msg=False, timeLimit=seconds)
         self._seed, self._workers, self._on_bound = seed, workers, on_bound
+        self._efforts = [(1, FIRST_EFFORT), (max(STRATEGIES, workers), float("inf"))][: 1 if brief else 2]
         self.outcome = Outcome(False, False, None)
 
     def available(self) -> bool:
@@ -67,7 +72,7 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
         """Solve a problem, or find something; the values go into its variables, the proof into ``outcome``."""
         model, numbers = _translate(lp)
         ends = monotonic() + max(0.01, self.timeLimit)
-        for workers, effort in ((1, FIRST_EFFORT), (max(STRATEGIES, self._workers), float("inf"))):
+        for workers, effort in self._efforts:
             solver = cp_model.CpSolver()
             solver.parameters.random_seed = self._seed
             solver.parameters.num_workers = workers
@@ -155,8 +160,8 @@ class CpSat:
     name = "cp-sat"
     exact = True
 
-    def __init__(self, seed: int, workers: int) -> None:
-        self._seed, self._workers = seed, workers
+    def __init__(self, seed: int, workers: int, brief: bool = False) -> None:
+        self._seed, self._workers, self._brief = seed, workers, brief
 
     def scale(self, largest_time: int, capacity: int) -> Scale:
         """Give the units: ticks and bytes themselves."""
@@ -168,6 +173,6 @@ class CpSat:
 
     def solve(self, problem: pulp.LpProblem, deadline: Deadline, on_bound: Callable[[float], None]) -> Outcome:
         """Solve a problem within the deadline."""
-        solver = CpSatSolver(deadline.remaining, self._seed, self._workers, on_bound)
+        solver = CpSatSolver(deadline.remaining, self._seed, self._workers, on_bound, self._brief)
         solver.actualSolve(problem)
         return solver.outcome

@@ -1,0 +1,49 @@
+"""Among plans of one objective value, the one with the smallest peak memory (design, section 8).
+
+The same search as for the objective, with memory as the objective and the value as a limit. It gets a fixed effort,
+so that the answer does not depend on the machine's speed; what remains tied is ordered among the plans seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from partita.solver.backends.base import Backend
+from partita.solver.configuration import Configuration, Tools
+from partita.solver.deadline import Deadline
+from partita.solver.plans import Judged, PlanPool
+
+
+def smallest_memory(
+    tools: Tools,
+    open_: Sequence[Configuration],
+    backend: Backend,
+    best: Judged,
+    before: list[Judged],
+    deadline: Deadline,
+) -> Judged:
+    """Give the plan with the smallest peak memory among those as good as ``best`` that are not ranked yet.
+
+    Parameters
+    ----------
+    tools, open_
+        The search that has proven ``best``, and its configurations.
+    backend
+        The solver, with a fixed effort.
+    best, before
+        The best plan left, and the plans ranked before it.
+    """
+    judge = tools.judge.among_equals(best.objective)
+    pool = PlanPool()
+    for judged in tools.plans.equal_to(best.objective):
+        pool.add(judge.judge([judged.plan])[0])
+    tied = replace(tools, judge=judge, backend=backend, plans=pool)
+    ranked = {each.signature for each in before}
+    for configuration in open_:
+        if configuration.bound <= best.objective:
+            first = pool.best(ranked)
+            configuration.among_equals(tied).search(first, before, deadline, lambda bound: None)
+    found = pool.best(ranked)
+    if found is None:
+        return best
+    again = tools.judge.judge([found.plan])[0]
+    return best if again is None or again.key > best.key else again
