@@ -133,10 +133,11 @@ def add_crossings(
 
 
 def classes_between_nodes(topology: Topology) -> set[int]:
-    """Give the classes of path that only join different nodes."""
+    """Give the classes of path that join different nodes; none if one of them joins devices of one node too."""
     same = topology.node_of[:, None] == topology.node_of[None, :]
     counts = np.array([len(location.slots) for location in topology.locations])
     usable = same.copy()
     np.fill_diagonal(usable, counts > 1)
     inside = set(np.unique(topology.class_of[usable]).tolist())
-    return set(np.unique(topology.class_of[~same]).tolist()) - inside
+    between = set(np.unique(topology.class_of[~same]).tolist())
+    return set() if inside & between else between

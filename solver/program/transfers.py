@@ -65,6 +65,7 @@ class TransferBuilder:
         self._crossings = Crossings(program, assignment, instance)
         self._bytes = (instance.edges.forward_bytes, instance.edges.backward_bytes)
         self._by_host = instance.routing == "host"
+        self._relayed = instance.routing == "relay" or instance.problem.model.tensors is None
         self._classes = self._usable_classes()
         # Price of every tensor on every usable class, for either pass, shape (classes, T).
         self._price = [np.array([figures.transfer(sizes, c) for c in self._classes]) for sizes in self._bytes]
@@ -92,16 +93,15 @@ class TransferBuilder:
             self._add_host()
             return self.rows
         skipping = skips_stages(self._instance)
-        relayed = self._instance.routing == "relay" or self._instance.problem.model.tensors is None
         for pair, (first, second) in enumerate(self._pairs.tolist()):
-            crossing = self._crossings.across(first) if relayed else self._crossings.between(first, second)
+            crossing = self._crossings.across(first) if self._relayed else self._crossings.between(first, second)
             self._add_pair(pair, crossing, skipping and second > first + 1)
             if not self._by_host:
                 self._add_received(first, second, crossing)
         if self._placement.on is not None:
             between = classes_between_nodes(self._placement.topology)
             neighbors = {boundary: self.rows.classes[boundary] for boundary in range(self._assignment.num_stages - 1)}
-            if all(between <= set(each) for each in neighbors.values()):
+            if between and all(between <= set(each) for each in neighbors.values()):
                 only = {b: {c: v for c, v in each.items() if c in between} for b, each in neighbors.items()}
                 add_crossings(self._program, self._assignment, self._placement, only)
         return self.rows
@@ -170,7 +170,7 @@ class TransferBuilder:
     def _range(self, pair: int, tensors: list[int], added: IntArray) -> tuple[int, int]:
         """Give the least and the most that the tensors crossing a pair can add together."""
         assignment = self._assignment
-        if not (assignment.groups.total_order and pair < assignment.num_stages - 1):
+        if not (assignment.groups.total_order and self._relayed):
             return 0, int(added[tensors].sum())
         group_of, size = assignment.groups.group_of, len(assignment.groups)
         change = np.zeros(size + 2, dtype=np.int64)
