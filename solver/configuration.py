@@ -6,13 +6,15 @@ that decided its makespan as a cut. When nothing better is left, the best plan i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from partita.solver.backends.base import Backend
 from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
-from partita.solver.deadline import Deadline
+from partita.solver.deadline import Deadline, TimeOver
+from partita.solver.divisions import balanced_sizes
 from partita.solver.domains import Ancestry, Domains, any_stage, pinned, within_window, within_work
 from partita.solver.group_moves import GroupSearch
 from partita.solver.intervals import IntervalView
@@ -21,10 +23,14 @@ from partita.solver.measure import graph_of
 from partita.solver.plans import Judge, Judged, Plan, PlanPool, Signature
 from partita.solver.program.builder import Limits, Request, Setting, StageProgram
 from partita.solver.pruning import Cutoffs, most_work, prune
+from partita.solver.topology import IntArray
 from partita.solver.warm_start import Frame, Price, by_memory, by_time, regardless_of_memory, smallest_maximum
 
-MOST_VARIABLES = 400_000
-"""A program of more thresholds than this is not built: it would not be solved, and building it takes minutes."""
+MOST_VARIABLES = 200_000
+"""A program of more thresholds than this is not built: it would not be solved, and building it takes a minute."""
+
+SECONDS_PER_VARIABLE = 2e-4
+"""Time to build a program and to hand it to a backend, per threshold."""
 
 
 @dataclass
@@ -71,33 +77,57 @@ class Configuration:
 
     def __init__(self, tools: Tools, num_stages: int, optional: int = 0, known_cuts: CutPool | None = None) -> None:
         self._tools, self.num_stages, self.optional = tools, num_stages, optional
-        judge = tools.judge
-        graph = graph_of(judge.instance, num_stages)
-        self._frame = Frame(num_stages, optional, graph.in_flight, judge.capacity)
-        self._setting = Setting(judge.instance, judge.figures, judge.groups, graph, self._frame)
-        self._times_matter = judge.metric == "iteration_time" or judge.iteration_limit is not None
-        self._pool = known_cuts
-        if self._times_matter and known_cuts is None:
-            self._pool = CutPool(graph, judge.instance.blocking)
-        self._search = LocalSearch(tools.view, self._frame, judge, self._pool, tools.plans)
-        self._moves = GroupSearch(judge, tools.plans)
+        self._known_cuts = known_cuts
         self._learned_from: Signature | None = None
         self.bound = 0
+
+    # What follows is made when it is first needed: most numbers of stages are ruled out by arithmetic.
+
+    @cached_property
+    def _setting(self) -> Setting:
+        judge = self._tools.judge
+        graph = graph_of(judge.instance, self.num_stages)
+        frame = Frame(self.num_stages, self.optional, graph.in_flight, judge.capacity)
+        return Setting(judge.instance, judge.figures, judge.groups, graph, frame)
+
+    @property
+    def _frame(self) -> Frame:
+        return self._setting.frame
+
+    @cached_property
+    def _pool(self) -> CutPool | None:
+        judge = self._tools.judge
+        if judge.metric != "iteration_time" and judge.iteration_limit is None:
+            return None
+        return self._known_cuts or CutPool(self._setting.graph, judge.instance.blocking)
+
+    @cached_property
+    def _search(self) -> LocalSearch:
+        return LocalSearch(self._tools.view, self._frame, self._tools.judge, self._pool, self._tools.plans)
+
+    @cached_property
+    def _moves(self) -> GroupSearch:
+        return GroupSearch(self._tools.judge, self._tools.plans)
 
     def warm_up(self, deadline: Deadline) -> None:
         """Find first plans by dynamic programming and improve them by moves."""
         judge, frame, tactics = self._tools.judge, self._frame, self._tools.tactics
         if not (tactics.warm_start or tactics.starting_cuts):
             return
-        first: Price = by_memory if judge.metric == "peak_memory" else by_time
-        starts = [smallest_maximum(self._tools.view, frame, first, deadline)]
-        if self._times_matter and starts[0] is None:  # a path cut is valid whether or not its plan fits
-            starts.append(smallest_maximum(self._tools.view, regardless_of_memory(frame), by_time, deadline))
-        for cuts in starts:
-            if cuts is not None:
-                self._start_from(cuts[np.flatnonzero(np.append(np.diff(cuts) > 0, True))], deadline)
+        view = self._tools.view
+        self._start_from(np.concatenate([[0], np.cumsum(balanced_sizes(view.work, self.num_stages))]), None)
+        try:
+            first: Price = by_memory if judge.metric == "peak_memory" else by_time
+            cuts = smallest_maximum(view, frame, first, deadline)
+            if cuts is None and self._pool is not None:  # a path cut is valid whether or not its plan fits
+                cuts = smallest_maximum(view, regardless_of_memory(frame), by_time, deadline)
+        except TimeOver:
+            return
+        if cuts is not None:
+            self._start_from(cuts[np.flatnonzero(np.append(np.diff(cuts) > 0, True))], deadline)
 
-    def _start_from(self, cuts: np.ndarray, deadline: Deadline) -> None:
+    def _start_from(self, cuts: IntArray, deadline: Deadline | None) -> None:
+        """Keep a plan of intervals and its paths; improve it until the deadline, where one is given."""
         tools, judge = self._tools, self._tools.judge
         location = judge.instance.topology.in_order(len(cuts) - 1)
         if location is None:
@@ -108,7 +138,8 @@ class Configuration:
         judged = judge.judge([plan])[0] if tools.tactics.warm_start else None
         if judged is not None:
             tools.plans.add(judged)
-            self._improve(judged, True, deadline)
+            if deadline is not None:
+                self._improve(judged, True, deadline)
 
     def _improve(self, judged: Judged, of_intervals: bool, deadline: Deadline) -> None:
         """Improve a plan by the moves that suit it: of boundaries where its stages are intervals, and of groups."""
@@ -149,7 +180,10 @@ class Configuration:
             if cutoff is not None and self.bound > cutoff:
                 return True
             self._prepare(best, deadline)
-            domains = self._domains(cutoff)
+            try:
+                domains = self._domains(cutoff, deadline)
+            except TimeOver:
+                return False
             if domains is None or domains.empty:
                 return self._proven(cutoff)
             outcome = self._round(domains, best, excluded, deadline, on_bound)
@@ -195,7 +229,7 @@ class Configuration:
             memory=memory,
         )
 
-    def _domains(self, cutoff: int | None) -> Domains | None:
+    def _domains(self, cutoff: int | None, deadline: Deadline) -> Domains | None:
         """Give what is left to decide for plans within the cutoff; None where nothing is."""
         tools, judge = self._tools, self._tools.judge
         tools.counters.cuts = max(tools.counters.cuts, 0 if self._pool is None else len(self._pool))
@@ -208,7 +242,7 @@ class Configuration:
         groups = judge.groups
         domains = any_stage(groups, self.num_stages, tools.ancestry)
         if tools.tactics.pruning and groups.total_order:
-            window = prune(tools.view, frame, cutoffs, self._pool)
+            window = prune(tools.view, frame, cutoffs, self._pool, deadline)
             if window is None:
                 return None
             domains = within_window(groups, window)
@@ -227,7 +261,8 @@ class Configuration:
     ) -> bool | None:
         """Solve the program once; True when nothing better exists, False when time ran out, None to go on."""
         tools, judge, cutoff = self._tools, self._tools.judge, self._cutoff(best)
-        if int((domains.latest - domains.earliest).sum()) > MOST_VARIABLES:
+        size = int((domains.latest - domains.earliest).sum())
+        if size > MOST_VARIABLES or size * SECONDS_PER_VARIABLE > deadline.remaining:
             return False
         limits = self._limits(cutoff)
         most_time = self._most_time()

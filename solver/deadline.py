@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from time import monotonic
 
 
+class TimeOver(Exception):
+    """Raised in the middle of a computation when the time is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Deadline:
     """A moment in time (``time.monotonic`` seconds) at which a search must have ended."""
@@ -26,6 +30,11 @@ class Deadline:
     def elapsed(self) -> float:
         """Seconds since the start."""
         return monotonic() - self.started
+
+    def check(self) -> None:
+        """Raise ``TimeOver`` when the time is over."""
+        if self.passed:
+            raise TimeOver
 
     @property
     def passed(self) -> bool:

@@ -3,7 +3,7 @@
 from partita.solver.instance import Instance
 from partita.solver.measure import skips_stages
 
-SECONDS_PER_EDGE, SECONDS_PER_LEVEL = 2e-6, 4e-5
+SECONDS_PER_EDGE, SECONDS_PER_LEVEL = 1e-6, 4e-5
 """Time to build and to walk the graph a few times, per edge and per level, on a slow core."""
 
 SHARE_OF_LIMIT = 0.5
@@ -37,9 +37,8 @@ def affordable(instance: Instance, stage_counts: list[int], time_limit_s: float)
     if len(kept) == len(stage_counts):
         return kept, None
     left = sorted(set(stage_counts) - set(kept))
-    remedy = (
-        f"raise search.time_limit_s to {max(graph_seconds(instance, n) for n in left) / SHARE_OF_LIMIT:.0f} or more"
-    )
+    longest = max(graph_seconds(instance, count) for count in left)
+    remedy = f"raise search.time_limit_s to {longest / SHARE_OF_LIMIT:.2g} or more"
     if any(graph_edges(instance, count) > MOST_EDGES for count in left):
         remedy = "plan fewer microbatches: the steady state of fewer is the same"
     stages = str(left[0]) if len(left) == 1 else f"{left[0]} to {left[-1]}"

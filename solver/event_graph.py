@@ -209,7 +209,7 @@ class EventGraph:
         return makespan, visits[:, :-1]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def event_graph(kind: str, num_stages: int, num_microbatches: int, skipping: bool) -> EventGraph:
     """Give the event graph of a schedule, built once."""
     return EventGraph(kind, num_stages, num_microbatches, skipping)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partita.solver.costs import sum_by
+from partita.solver.deadline import Deadline
 from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
 from partita.solver.host_intervals import HostTimes
@@ -160,10 +161,15 @@ class IntervalView:
         passes = np.array([[1], [int(self.instance.trains)]])
         return np.min(least, axis=0) * passes, least[-1] * passes
 
-    def endings(self) -> Iterator[Ending]:
+    def endings(self, deadline: Deadline) -> Iterator[Ending]:
         """Go through all intervals, by their ends in ascending order.
 
         The arrays are overwritten by the next step.
+
+        Raises
+        ------
+        TimeOver
+            When the deadline passes.
         """
         size, reserve = self.size, self.instance.topology.device.reserve_bytes
         state = np.full(size, reserve, dtype=np.int64)
@@ -174,6 +180,7 @@ class IntervalView:
         compute = self.forward + self.backward
         least = self.least.sum(axis=0)
         for group in range(size):
+            deadline.check()
             end = group + 1
             state[:end] += self._state[group]
             kept[:end] += self._kept[group]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partita.solver.cuts import CutPool
+from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
 from partita.solver.topology import IntArray
 from partita.solver.warm_start import Frame
@@ -53,22 +54,31 @@ class Window:
     allowed: list[BoolArray] | None
 
 
-def prune(view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool | None) -> Window | None:
-    """Give where the stages of a plan within the cutoffs can start; None when there is no such plan."""
+def prune(
+    view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool | None, deadline: Deadline
+) -> Window | None:
+    """Give where the stages of a plan within the cutoffs can start; None when there is no such plan.
+
+    Raises
+    ------
+    TimeOver
+        When the deadline passes.
+    """
     most = most_work(view, frame, cutoffs, pool)
-    ends = _reach(view, frame, most)
+    ends = _reach(view, frame, most, deadline)
     if ends is None:
         return None
     low, high = ends
     if int(((high - low + 1)[:-1] * (high - low + 1)[1:]).sum()) > MOST_INTERVALS:
         return Window(low, high, None)
-    allowed = _fitting(view, frame, cutoffs, low, high)
+    allowed = _fitting(view, frame, cutoffs, (low, high), deadline)
     window = _drop_unreachable(Window(low, high, allowed))
     for _ in range(MOST_ROUNDS if pool is not None and cutoffs.makespan is not None else 0):
         if window is None:
             return None
         before = sum(int(each.sum()) for each in window.allowed or ())
         assert pool is not None and cutoffs.makespan is not None
+        deadline.check()
         _apply_cuts(view, window, pool, cutoffs.makespan)
         window = _drop_unreachable(window)
         if window is not None and sum(int(each.sum()) for each in window.allowed or ()) == before:
@@ -99,13 +109,13 @@ def most_work(view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool 
     return most
 
 
-def _reach(view: IntervalView, frame: Frame, most: IntArray) -> tuple[IntArray, IntArray] | None:
+def _reach(view: IntervalView, frame: Frame, most: IntArray, deadline: Deadline) -> tuple[IntArray, IntArray] | None:
     """Give the first and last position where each stage can start, by what grows with an interval alone."""
     stages, size = frame.num_stages, view.size
     earliest = np.full((stages, size + 1), size + 1, dtype=np.int64)
     work = view.forward + view.backward
     widest = np.searchsorted(work, work - most.max())
-    for ending in view.endings():
+    for ending in view.endings(deadline):
         end, first = ending.end, min(int(widest[ending.end]), ending.end - 1)
         part = ending.since(first)
         fits = part.state + frame.in_flight[:, None] * part.kept <= frame.capacity
@@ -129,9 +139,11 @@ def _reach(view: IntervalView, frame: Frame, most: IntArray) -> tuple[IntArray, 
     return low, high
 
 
-def _fitting(view: IntervalView, frame: Frame, cutoffs: Cutoffs, low: IntArray, high: IntArray) -> list[BoolArray]:
+def _fitting(
+    view: IntervalView, frame: Frame, cutoffs: Cutoffs, window: tuple[IntArray, IntArray], deadline: Deadline
+) -> list[BoolArray]:
     """Tell which intervals within the windows fit into memory and the bottleneck's cutoff."""
-    stages = frame.num_stages
+    stages, (low, high) = frame.num_stages, window
     allowed = [
         np.zeros((high[stage] - low[stage] + 1, high[stage + 1] - low[stage + 1] + 1), dtype=bool)
         for stage in range(stages)
@@ -140,7 +152,7 @@ def _fitting(view: IntervalView, frame: Frame, cutoffs: Cutoffs, low: IntArray, 
         if low[stage] == 0 and low[stage + 1] == 0:
             allowed[stage][0, 0] = True
     most = NEVER if cutoffs.bottleneck is None else cutoffs.bottleneck
-    for ending in view.endings():
+    for ending in view.endings(deadline):
         end = ending.end
         for stage in np.flatnonzero((low[1:] <= end) & (end <= high[1:])).tolist():
             first, last = int(low[stage]), min(int(high[stage]), end - 1)

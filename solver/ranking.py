@@ -39,6 +39,9 @@ class Ranking:
     exhausted: bool = False
 
 
+ROUNDING = 1e-12
+"""Bounds computed in floating point are taken down by this fraction."""
+
 OnProgress = Callable[[str, Judged | None, int], None]
 """Called with the phase, the best plan so far and the bound."""
 
@@ -87,8 +90,10 @@ def rank(tools: Tools, stage_counts: list[int], wanted: int, deadline: Deadline,
 
 
 def _warm_up(tools: Tools, open_: list[Configuration], deadline: Deadline, on_progress: OnProgress) -> None:
-    for configuration in open_:
+    for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):
         best = tools.plans.best(set())
+        if deadline.passed and best is not None:
+            return
         if best is None or configuration.bound < best.objective:
             configuration.warm_up(deadline)
         on_progress("first plans", tools.plans.best(set()), 0)
@@ -133,4 +138,10 @@ def least_objective(judge: Judge, num_stages: int, metric: str | None = None) ->
     load = max(-(-total // num_stages), int(by_group.max()))
     if metric == "bottleneck_time":
         return load
-    return 0 if metric == "peak_memory" else max(total, judge.instance.microbatches * load)
+    if metric == "peak_memory":
+        return 0
+    # A stage's m passes come after one pass of all stages before it: T >= sum of earlier loads + m * load. So every
+    # stage can take at most 1 / m of what the stages before it leave of T, and all together must take everything.
+    microbatches = judge.instance.microbatches
+    shared = int(total / (1 - (1 - 1 / microbatches) ** num_stages) * (1 - ROUNDING))
+    return max(total, microbatches * load, shared)

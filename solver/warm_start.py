@@ -61,17 +61,19 @@ def smallest_maximum(view: IntervalView, frame: Frame, price: Price, deadline: D
     Returns
     -------
     array of shape (S + 1,) or None
-        Where every stage starts, and the end; empty stages start and end at 0. None when no such cut exists or the
-        time is over.
+        Where every stage starts, and the end; empty stages start and end at 0. None when no such cut exists.
+
+    Raises
+    ------
+    TimeOver
+        When the deadline passes.
     """
     stages, size = frame.num_stages, view.size
     best = np.full((stages + 1, size + 1), np.inf)
     best[: frame.optional + 1, 0] = 0.0
     came_from = np.zeros((stages + 1, size + 1), dtype=np.int32)
     widest = _widest_start(view, frame)
-    for ending in view.endings():
-        if deadline.passed:
-            return None
+    for ending in view.endings(deadline):
         end, first = ending.end, int(widest[ending.end])
         part = ending.since(first)
         memory = part.memory(frame.in_flight)
