@@ -15,7 +15,9 @@ from partita.solver.topology import IntArray
 
 def impossible(judge: Judge, stage_counts: list[int]) -> Infeasibility | None:
     """Tell why no plan with any of these numbers of stages can exist, where arithmetic shows it."""
-    usable = [count for count in stage_counts if count <= min(len(judge.groups), judge.instance.topology.num_slots)]
+    if judge.torn:
+        return _torn(judge)
+    usable = judge.possible_counts(stage_counts)
     if not usable:
         return _too_few_places(judge, stage_counts)
     instance = judge.instance
@@ -25,7 +27,12 @@ def impossible(judge: Judge, stage_counts: list[int]) -> Infeasibility | None:
     if findings:
         return _report("a layer does not fit into any device", findings, None)
     total = int((state + least_in_flight * kept).sum()) + _shared_bytes(instance, least_in_flight)
-    return _too_large_in_all(judge, max(usable), total) or _too_slow(judge, usable) or _pins_against_order(judge)
+    return (
+        _too_large_in_all(judge, max(usable), total)
+        or _too_slow(judge, usable)
+        or _pins_against_order(judge)
+        or _pins_out_of_reach(judge, usable)
+    )
 
 
 def _least_bytes(instance: Instance) -> tuple[IntArray, IntArray]:
@@ -64,7 +71,7 @@ def _layers_too_large(judge: Judge, least: IntArray) -> list[Finding]:
         text = f"{called}: needs {needed[group]} bytes{reserved}, {device} allows {judge.capacity}: short by {short}"
         findings.append(
             Finding(
-                limit=_memory_limit(instance),
+                limit=memory_limit(instance),
                 message=text,
                 layer=names[members[0]],
                 device=device,
@@ -77,7 +84,7 @@ def _layers_too_large(judge: Judge, least: IntArray) -> list[Finding]:
     return findings
 
 
-def _memory_limit(instance: Instance) -> str:
+def memory_limit(instance: Instance) -> str:
     """Name the limit that memory runs into: the device's size or the user's own."""
     if instance.capacity < instance.topology.device.memory_bytes:
         return "limits.peak_memory_bytes"
@@ -101,7 +108,7 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
         f"short by {total - available}"
     )
     finding = Finding(
-        limit=_memory_limit(instance),
+        limit=memory_limit(instance),
         message=text,
         needed=total,
         available=available,
@@ -154,7 +161,6 @@ def _too_few_places(judge: Judge, stage_counts: list[int]) -> Infeasibility:
 
 def _pins_against_order(judge: Judge) -> Infeasibility | None:
     """Find a layer that is pinned behind one that must not come before it."""
-    names = [layer.name for layer in judge.instance.problem.model.layers]
     reached = dict(judge.pins)  # the latest stage that a group can have been pushed to by those before it
     origin = {group: group for group in judge.pins}
     for group, followers in enumerate(judge.groups.successors):
@@ -162,7 +168,7 @@ def _pins_against_order(judge: Judge) -> Infeasibility | None:
             continue
         for other in followers:
             if other in judge.pins and judge.pins[other] < reached[group]:
-                first, second = (names[judge.groups.members[each][0]] for each in (origin[group], other))
+                first, second = judge.pinned_layer[origin[group]], judge.pinned_layer[other]
                 text = (
                     f"{first!r} is pinned to stage {reached[group]} but comes before {second!r}, "
                     f"which is pinned to stage {judge.pins[other]}"
@@ -176,6 +182,36 @@ def _pins_against_order(judge: Judge) -> Infeasibility | None:
     return None
 
 
+def _torn(judge: Judge) -> Infeasibility:
+    """Report layers that must share a stage but are pinned to different ones."""
+    pins = judge.instance.problem.constraints.pins
+    findings = []
+    for first, second in judge.torn[:10]:
+        text = (
+            f"{first!r} and {second!r} must share a stage (by together, cut_after or what they write to), but are "
+            f"pinned to stages {pins[first]} and {pins[second]}"
+        )
+        findings.append(Finding(limit="constraints.pins", message=text, layer=second, stage=pins[second]))
+    return _report("layers that must share a stage are pinned to different ones", findings, "pin them to one stage")
+
+
+def _pins_out_of_reach(judge: Judge, usable: list[int]) -> Infeasibility | None:
+    """Find a layer of a chain that is pinned where too few layers are left before or behind it."""
+    if not judge.groups.total_order:
+        return None
+    size = len(judge.groups)
+    for group, stage in judge.pins.items():
+        ranges = [(max(0, count - size + group), min(group, count - 1)) for count in usable]
+        if not any(first <= stage <= last for first, last in ranges):
+            first, last = min(each[0] for each in ranges), max(each[1] for each in ranges)
+            where = f"on stage {first}" if first == last else f"on one of the stages {first} to {last}"
+            name = judge.pinned_layer[group]
+            text = f"{name!r} is pinned to stage {stage}, but as every stage holds a layer it must be {where}"
+            finding = Finding(limit="constraints.pins", message=text, layer=name, stage=stage)
+            return _report(text, [finding], f"pin {name!r} {where}")
+    return None
+
+
 def _report(message: str, findings: list[Finding], change: str | None) -> Infeasibility:
     limits = tuple(dict.fromkeys(finding.limit for finding in findings))
     return Infeasibility(message=message, findings=tuple(findings), limits_in_force=limits, smallest_change=change)
@@ -185,7 +221,7 @@ def beyond_arithmetic(judge: Judge, stage_counts: list[int]) -> Infeasibility:
     """Name the limits under which the search has proven that there is no plan."""
     instance = judge.instance
     problem = instance.problem
-    memory = f"{_memory_limit(instance)} ({judge.capacity} bytes on each device)"
+    memory = f"{memory_limit(instance)} ({judge.capacity} bytes on each device)"
     reserve = instance.topology.device.reserve_bytes
     stages = f"{min(stage_counts)}" if len(stage_counts) == 1 else f"{min(stage_counts)} to {max(stage_counts)}"
     limits = [memory + (f", {reserve} of them reserved" if reserve else ""), f"training.num_stages ({stages})"]

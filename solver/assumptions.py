@@ -36,10 +36,14 @@ def assumptions(instance: Instance) -> list[str]:
                 f"the figures of {count} layers without an option for tensor_parallel {tensor} are those of one device "
                 "of the group"
             )
+    if training.sequence_length == 1:
+        found.append("sequence_length is 1: tokens_per_second counts samples")
+    if instance.replicas > 1:
+        found.append(f"num_microbatches counts for each of the {instance.replicas} replicas")
     if instance.replicas > 1 and instance.trains:
         found.append("the gradients of replicas are reduced after the pipeline, without overlap")
     if instance.trains and any(len(layers) > 1 for layers in instance.weights.layers):
-        found.append("tied weights are synchronised one after the other, after the pipeline")
+        found.append("tied weights are synchronized one after the other, after the pipeline")
     recompute = instance.problem.constraints.recompute
     if recompute != "none":
         count = int(instance.layers.recomputed.sum())

@@ -14,8 +14,9 @@ from partita.solver.backends.base import Backend
 from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline, TimeOver
-from partita.solver.divisions import balanced_sizes
+from partita.solver.divisions import balanced_sizes, uniform_sizes
 from partita.solver.domains import Ancestry, Domains, any_stage, pinned, within_window, within_work
+from partita.solver.figures import longest_time
 from partita.solver.group_moves import GroupSearch
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import LocalSearch, learn, stages_of
@@ -79,6 +80,7 @@ class Configuration:
         self._tools, self.num_stages, self.optional = tools, num_stages, optional
         self._known_cuts = known_cuts
         self._learned_from: Signature | None = None
+        self._refused: list[Plan] = []
         self.bound = 0
 
     # What follows is made when it is first needed: most numbers of stages are ruled out by arithmetic.
@@ -115,7 +117,8 @@ class Configuration:
         if not (tactics.warm_start or tactics.starting_cuts):
             return
         view = self._tools.view
-        self._start_from(np.concatenate([[0], np.cumsum(balanced_sizes(view.work, self.num_stages))]), None)
+        for sizes in (uniform_sizes(view.size, self.num_stages), balanced_sizes(view.work, self.num_stages)):
+            self._start_from(np.concatenate([[0], np.cumsum(sizes)]), None)
         try:
             first: Price = by_memory if judge.metric == "peak_memory" else by_time
             cuts = smallest_maximum(view, frame, first, deadline)
@@ -265,10 +268,11 @@ class Configuration:
         if size > MOST_VARIABLES or size * SECONDS_PER_VARIABLE > deadline.remaining:
             return False
         limits = self._limits(cutoff)
-        most_time = self._most_time()
+        most_time = longest_time(judge.instance, judge.figures, self.num_stages)
         largest = limits.iteration or limits.bottleneck or most_time
         scale = tools.backend.scale(largest, min(limits.memory, judge.most_memory(self._frame.in_flight)))
-        request = Request(judge.metric, limits, tuple(each.plan for each in excluded))
+        refused = (*(each.plan for each in excluded), *self._refused)
+        request = Request(judge.metric, limits, refused)
         cuts = np.zeros((0, 0), dtype=np.int64) if self._pool is None else self._pool.rows
         program = StageProgram(self._setting, domains, cuts, request, scale, most_time)
         program.restrict_apart(judge.apart)
@@ -287,13 +291,17 @@ class Configuration:
             raise_bound(outcome.bound)
         if not outcome.found:
             return outcome.exhausted
-        found, news = self._take(program.decode(), deadline)
-        if found is None and self._pool is None and tools.backend.exact:
-            raise InternalError("the program's plan breaks a limit that the program keeps")
-        new_to_ranks = found is not None and found.signature not in {each.signature for each in excluded}
-        if news or (found is not None and new_to_ranks and (best is None or found.key < best.key)):
+        plan = program.decode()
+        found, news = self._take(plan, deadline)
+        if news:
             return None
-        return outcome.exhausted
+        if found is None and tools.backend.exact:
+            raise InternalError("the program's plan breaks a limit that the program keeps")
+        if found is None or found.signature in {each.signature for each in excluded}:
+            # A plan that breaks a limit by less than a float can tell, or a ranked one under other names: look on.
+            self._refused.append(plan)
+            return None
+        return None if best is None or found.key < best.key else outcome.exhausted
 
     def _take(self, plan: Plan, deadline: Deadline) -> tuple[Judged | None, bool]:
         """Keep and improve a plan that the program found, and learn the path that decides its makespan.
@@ -309,10 +317,6 @@ class Configuration:
         if judged is not None and tools.tactics.warm_start:
             self._improve(judged, judge.groups.total_order, deadline)
         return judged, news
-
-    def _most_time(self) -> int:
-        """Give a time that no plan exceeds: everything done one after the other on the slowest paths."""
-        return self._tools.judge.longest_time(self.num_stages)
 
 
 NOTHING = 2**62

@@ -1,7 +1,7 @@
 """What any assignment of layers to stages and of stages to locations costs: the one place where it is computed.
 
 ``stage[i]`` is the stage of layer i, shape (L,); ``location[k]`` the location of stage k, shape (S,). The formulas are
-those of the design, section 5.
+those that README.md names under what is modeled.
 """
 
 from dataclasses import dataclass
@@ -75,8 +75,7 @@ def carried(instance: Instance, stage: IntArray, pairs: IntArray) -> Traffic:
     if instance.routing == "relay":
         return _relayed(instance, stage)
     numbers = np.zeros((num_stages, num_stages), dtype=np.int64)
-    known = pairs[(pairs < num_stages).all(axis=1)]
-    numbers[known[:, 0], known[:, 1]] = np.flatnonzero((pairs < num_stages).all(axis=1))
+    numbers[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
     tensor, ends = _destinations(instance, stage)
     pair = numbers[ends.min(axis=1), ends.max(axis=1)]
     return _both_passes(instance, tensor, pair)

@@ -1,4 +1,4 @@
-"""Path cuts: every path of the event graph bounds the makespan of every plan from below (design, section 6)."""
+"""Path cuts: every path of the event graph bounds the makespan of every plan from below."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from partita.solver.measure import StageTimes, graph_weights
 from partita.solver.topology import IntArray
 
 SLIGHTLY, MUCH = 3, 50
-"""Percent by which a stage is made heavier to find the paths that matter when it is (design, section 6)."""
+"""Percent by which a stage is made heavier to find the paths that matter when it is."""
 
 
 class CutPool:

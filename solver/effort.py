@@ -43,6 +43,6 @@ def affordable(instance: Instance, stage_counts: list[int], time_limit_s: float)
         remedy = "plan fewer microbatches: the steady state of fewer is the same"
     stages = str(left[0]) if len(left) == 1 else f"{left[0]} to {left[-1]}"
     return kept, (
-        f"{instance.microbatches} microbatches on {stages} stages are too much to simulate within {time_limit_s:g} s "
-        f"and were left out; {remedy}"
+        f"{instance.microbatches} microbatches on {stages} stages are too much to simulate within {time_limit_s:g} s: "
+        f"left out; {remedy}"
     )

@@ -1,4 +1,4 @@
-"""The event graph of an iteration: its longest path is the makespan (design, section 6).
+"""The event graph of an iteration: its longest path is the makespan.
 
 Nodes are the actions of all ranks. Edges are the order on each rank and the data: a forward pass waits for the same
 microbatch on earlier stages, a backward pass for that on later stages. The graph depends on the schedule and the
@@ -121,7 +121,6 @@ class EventGraph:
     def _sort_by_level(self) -> IntArray:
         """Renumber the nodes so that those of one level follow each other; give where every level starts."""
         nodes = self.num_nodes
-        level = np.zeros(nodes + 1, dtype=np.int64)
         waiting = (self._before < nodes).sum(axis=1)
         after: list[list[int]] = [[] for _ in range(nodes)]
         for node, sources in enumerate(self._before.tolist()):
@@ -174,7 +173,7 @@ class EventGraph:
         ]
 
     def _walk(self, weights: Weights, chosen: npt.NDArray[np.int16] | None = None) -> Times:
-        """Give when every action ends, shape (n + 1, N), filling in which predecessor each one waited for last."""
+        """Give when every action ends, shape (n, N), filling in which predecessor each one waited for last."""
         plans = len(weights.forward)
         duration = np.concatenate([weights.forward, weights.backward], axis=1).T[self._weight]
         no_delay = np.zeros((plans, 1), dtype=duration.dtype)

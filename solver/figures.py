@@ -17,7 +17,10 @@ Times = npt.NDArray[Any]
 """Seconds as floats or ticks as 64-bit integers."""
 
 ACCURACY = 1e-9
-"""Rounding to ticks changes an objective by less than this fraction (design, section 1)."""
+"""Rounding to ticks changes an objective by less than this fraction."""
+
+MOST_TICKS = 2**60
+"""A time that no plan reaches, still far from the end of 64 bits."""
 
 MAX_TICKS = 2**55
 """All work of an iteration done one after the other stays below this, so that no sum overflows 64 bits."""
@@ -80,24 +83,51 @@ def make_figures(instance: Instance, tick: float | None = None) -> Figures:
     )
 
 
+def roundings(instance: Instance, num_stages: int) -> float:
+    """Bound how many rounded numbers a makespan and what follows it add up.
+
+    A path of the event graph has at most 2 (m + S) actions; each adds up at most all layers and, at both ends, all
+    tensors. Every weight may be synchronised once.
+    """
+    each = instance.num_layers + 2 * len(instance.edges.producer)
+    return 2.0 * (instance.microbatches + num_stages) * each + len(instance.weights.names) + instance.num_layers
+
+
 def choose_tick(instance: Instance, num_stages: int) -> float:
     """Choose the seconds per tick for plans of up to so many stages.
 
-    A path of the event graph runs at most 2 (m + S) L layers, each rounded by half a tick, and takes at least as long
-    as all layers once; the tick is chosen so that the error stays below ``ACCURACY`` of that. Where work is so large
-    that its sum would overflow, the tick is coarser.
+    Every number added up is off by half a tick at most; the tick is chosen so that the error stays below ``ACCURACY``
+    of the time that all layers take once. Where work is so large that its sum would overflow, the tick is coarser.
     """
-    layers = instance.layers
-    once = float(layers.forward.sum() + layers.backward.sum())
-    figures = make_figures(instance)
-    slowest = int(np.argmin(figures.bandwidth))
-    moved = float(
-        figures.transfer(instance.edges.forward_bytes + instance.edges.backward_bytes, slowest).sum()
-        + 2 * num_stages * figures.latency.max()
-    )
-    runs = 2.0 * (instance.microbatches + num_stages) * instance.num_layers
+    once, moved, after = _totals(instance, num_stages)
     smallest = once if once > 0 else moved
     if smallest == 0:
+        smallest = after
+    if smallest == 0:
         return 1.0
-    most = (instance.microbatches + num_stages) * (once + 2 * moved)
-    return max(ACCURACY * smallest / runs, most / MAX_TICKS)
+    most = (instance.microbatches + num_stages) * (once + 2 * moved) + after
+    return max(ACCURACY * smallest / roundings(instance, num_stages), most / MAX_TICKS)
+
+
+def longest_time(instance: Instance, figures: Figures, num_stages: int) -> int:
+    """Give a time that no plan exceeds: everything, one after the other, on the slowest paths; in ticks, capped."""
+    assert figures.tick is not None, "the solver counts in ticks"
+    once, moved, after = _totals(instance, num_stages)
+    hops = 4.0 * num_stages * (num_stages + len(instance.edges.producer))
+    latency = float(make_figures(instance).latency.max())
+    seconds = instance.microbatches * (once + 4 * num_stages * moved + hops * latency) + after
+    return int(min(seconds / figures.tick + roundings(instance, num_stages) * num_stages, MOST_TICKS))
+
+
+def _totals(instance: Instance, num_stages: int) -> tuple[float, float, float]:
+    """Give the seconds of all layers once, of all tensors once on the slowest path, and of what follows a makespan."""
+    layers, figures = instance.layers, make_figures(instance)
+    slowest = int(np.argmin(figures.bandwidth))
+    latency = float(figures.latency.max())
+    sent = figures.transfer(instance.edges.forward_bytes + instance.edges.backward_bytes, slowest).sum()
+    reduced = 0.0
+    for sizes in (layers.weight, layers.gradient, instance.weights.bytes, instance.weights.gradient_bytes):
+        reduced += 2 * float(figures.transfer(sizes, slowest).sum())
+    after = reduced * num_stages + latency * (1 + len(instance.weights.names)) + instance.factors.step_s
+    once = float(layers.forward.sum() + layers.backward.sum())
+    return once, float(sent) + 2 * num_stages * latency, after * instance.trains

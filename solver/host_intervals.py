@@ -69,8 +69,7 @@ class HostTimes:
     def _add_reader(times: IntArray, way: _Way, group: int) -> None:
         """Charge a read to intervals without the producer, and take back the write when no reader is out."""
         earlier = [other for other in (*way.readers, way.producer) if other < group]
-        if group < way.producer or way.producer in earlier:
-            times[max(earlier, default=-1) + 1 : group + 1] += way.price
+        times[max(earlier, default=-1) + 1 : group + 1] += way.price
         if way.producer < group and group == way.readers[-1]:
             first = way.readers[0]
             times[: min(first, way.producer) + 1] -= way.price

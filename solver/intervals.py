@@ -85,7 +85,9 @@ class IntervalView:
         self._workspace = np.zeros(size, dtype=np.int64)
         np.maximum.at(self._workspace, groups.group_of, layers.workspace)
         self._last_holders = self._find_last_holders()
-        self._crossing = self._crossing_bytes()
+        self._span = self._find_span()
+        edges = instance.edges
+        self._crossing = self._across_positions(edges.forward_bytes, edges.backward_bytes)
         self.least, self.between = self._least_transfers()
 
     @property
@@ -123,43 +125,47 @@ class IntervalView:
                     previous = group
         return found
 
-    def _crossing_bytes(self) -> IntArray:
-        """Give the bytes relayed across every position in either pass, shape (2, G + 1)."""
-        edges, size = self.instance.edges, self.size
-        change = np.zeros((2, size + 2), dtype=np.int64)
+    def _across_positions(self, forward: IntArray, backward: IntArray) -> IntArray:
+        """Add up, for every position, what is relayed across it in either pass, shape (2, G + 1).
+
+        Parameters
+        ----------
+        forward, backward
+            Of every tensor, shape (T,).
+        """
+        change = np.zeros((2, self.size + 2), dtype=np.int64)
         if self.instance.routing == "relay" or self.instance.problem.model.tensors is None:
-            for number, consumers in enumerate(edges.consumers):
-                ends = self.groups.group_of[np.append(consumers, edges.producer[number])]
-                first, last = int(ends.min()), int(ends.max())
-                for row, sizes in enumerate((edges.forward_bytes, edges.backward_bytes)):
-                    change[row, first + 1] += sizes[number]
-                    change[row, last + 1] -= sizes[number]
-        crossing = np.cumsum(change, axis=1)[:, : size + 1]
-        crossing[1] *= self.instance.trains
-        return crossing
+            for row, values in enumerate((forward, backward * self.instance.trains)):
+                np.add.at(change[row], self._span[0] + 1, values)
+                np.subtract.at(change[row], self._span[1] + 1, values)
+        return np.cumsum(change, axis=1)[:, : self.size + 1]
+
+    def _find_span(self) -> tuple[IntArray, IntArray]:
+        """Give the first and the last group that every tensor joins, shape (T,) each."""
+        edges, group_of = self.instance.edges, self.groups.group_of
+        ends = [group_of[np.append(each, edges.producer[number])] for number, each in enumerate(edges.consumers)]
+        first = np.array([each.min() for each in ends], dtype=np.int64)
+        return first, np.array([each.max() for each in ends], dtype=np.int64)
 
     def _least_transfers(self) -> tuple[IntArray, IntArray]:
         """Give the least transfer times over all paths, and over those between nodes, shape (2, G + 1) each.
 
         Without paths between nodes both are equal.
         """
-        topology, figures = self.instance.topology, self.figures
-        counts = np.array([len(location.slots) for location in topology.locations])
-        usable = np.ones_like(topology.class_of, dtype=bool)
-        np.fill_diagonal(usable, counts > 1)
-        same = topology.node_of[:, None] == topology.node_of[None, :]
-        least = []
-        for mask in (usable & same, usable & ~same):
-            classes = np.unique(topology.class_of[mask])
-            if len(classes):
-                prices = [figures.latency[c] + figures.transfer(self._crossing, int(c)) for c in classes]
-                least.append(np.min(prices, axis=0))
-        if not least:
-            least = [np.zeros((2, self.size + 1), dtype=np.int64)]
+        topology, figures, edges = self.instance.topology, self.figures, self.instance.edges
+        nothing = np.zeros((2, self.size + 1), dtype=np.int64)
         if self.instance.routing == "host":
-            least = [np.zeros((2, self.size + 1), dtype=np.int64)]
+            return nothing, nothing
         passes = np.array([[1], [int(self.instance.trains)]])
-        return np.min(least, axis=0) * passes, least[-1] * passes
+        least = []
+        for classes in (topology.inside_classes, topology.between_classes):
+            prices = []
+            for c in classes:
+                moved = (figures.transfer(edges.forward_bytes, c), figures.transfer(edges.backward_bytes, c))
+                prices.append((figures.latency[c] + self._across_positions(*moved)) * passes)
+            if prices:
+                least.append(np.min(prices, axis=0))
+        return (np.min(least, axis=0), least[-1]) if least else (nothing, nothing)
 
     def endings(self, deadline: Deadline) -> Iterator[Ending]:
         """Go through all intervals, by their ends in ascending order.

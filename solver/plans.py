@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from partita.solver.figures import ACCURACY, Figures
+from partita.solver.figures import ACCURACY, MOST_TICKS, Figures
 from partita.solver.grouping import Groups
 from partita.solver.instance import Instance
 from partita.solver.measure import Measures, measure
@@ -62,6 +62,19 @@ class Judge:
     ----------
     instance, figures, groups
         The problem, its times in ticks and its groups.
+
+    Attributes
+    ----------
+    metric
+        What is minimized: ``iteration_time``, ``bottleneck_time`` or ``peak_memory``.
+    capacity, iteration_limit, bottleneck_limit
+        What no plan exceeds, in bytes and ticks; None for no limit.
+    pins, pinned_layer
+        The stage of every pinned group, and the layer that pins it.
+    torn
+        Pairs of layers that must share a stage but are pinned to different ones.
+    apart
+        Sets of groups on stages that all differ.
     """
 
     def __init__(self, instance: Instance, figures: Figures, groups: Groups) -> None:
@@ -73,7 +86,14 @@ class Judge:
         self.capacity = instance.capacity
         self.iteration_limit = self._floor(limits.iteration_time_s)
         self.bottleneck_limit = self._floor(limits.bottleneck_time_s)
-        self.pins = {int(groups.group_of[index[name]]): stage for name, stage in problem.constraints.pins.items()}
+        self.pins: dict[int, int] = {}
+        self.pinned_layer: dict[int, str] = {}
+        self.torn: list[tuple[str, str]] = []
+        for name, stage in problem.constraints.pins.items():
+            group = int(groups.group_of[index[name]])
+            first = self.pinned_layer.setdefault(group, name)
+            if self.pins.setdefault(group, stage) != stage:
+                self.torn.append((first, name))
         self.apart = [
             np.array([groups.group_of[index[name]] for name in each], dtype=np.int64)
             for each in problem.constraints.apart
@@ -114,6 +134,10 @@ class Judge:
             self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)
         ]
 
+    def rejudge(self, judged: "Judged") -> "Judged | None":
+        """Judge a plan that another judge of the same problem has measured."""
+        return self._judged(judged.plan, judged.measures) if self.admits(judged.plan.stage) else None
+
     def _judged(self, plan: Plan, measures: Measures) -> Judged | None:
         if measures.peak_memory > self.capacity:
             return None
@@ -133,23 +157,14 @@ class Judge:
         )
         return Judged(Plan(plan.stage, location), measures, signature, key)
 
+    def possible_counts(self, stage_counts: Sequence[int]) -> list[int]:
+        """Give the numbers of stages that the groups can fill and the slots can hold."""
+        most = min(len(self.groups), self.instance.topology.num_slots)
+        return [count for count in stage_counts if count <= most]
+
     def measure(self, plan: Plan) -> Measures:
         """Measure one plan, whether or not it is allowed."""
         return measure(self.instance, self.figures, [(plan.stage[self.groups.group_of], plan.location)])[0]
-
-    def longest_time(self, num_stages: int) -> int:
-        """Give a time that no plan exceeds: everything, one after the other, on the slowest paths, in ticks."""
-        figures, edges = self.figures, self.instance.edges
-        slowest = int(np.argmin(figures.bandwidth))
-        moved = figures.transfer(edges.forward_bytes + edges.backward_bytes, slowest).sum()
-        messages = 2 * (num_stages + len(edges.producer)) * num_stages * figures.latency.max()
-        once = figures.forward.sum() + figures.backward.sum() + 4 * num_stages * moved + messages
-        weights = self.instance.weights.bytes + self.instance.weights.gradient_bytes
-        synchronised = 4 * figures.reduction(weights, 2, slowest).sum() + len(weights) * figures.latency.max()
-        layers = self.instance.layers.weight + self.instance.layers.gradient
-        replicas = 2 * figures.reduction(layers, 2, slowest).sum() + figures.latency.max()
-        extra = synchronised + replicas + int(figures.time(self.instance.factors.step_s))
-        return int(self.instance.microbatches * once + extra)
 
     def most_memory(self, in_flight: IntArray) -> int:
         """Give the bytes of everything on one stage, receive buffers apart: no stage needs many more."""
@@ -170,9 +185,6 @@ class Judge:
 
 LIMIT_TOLERANCE = ACCURACY
 """A plan that meets a time limit to this fraction keeps it."""
-
-MOST_TICKS = 2**60
-"""A limit that no plan reaches, still far from the end of 64 bits."""
 
 MOST_KEPT = 2000
 """Plans kept in a pool; the worst are forgotten."""
@@ -196,11 +208,7 @@ class PlanPool:
         """Give the plans with this objective."""
         return [each for each in self._plans.values() if each.objective == objective]
 
-    def best(self, excluded: set[Signature], num_stages: int | None = None) -> Judged | None:
-        """Give the first plan in order that is not excluded; with so many stages, where a number is given."""
-        candidates = [
-            each
-            for signature, each in self._plans.items()
-            if signature not in excluded and num_stages in (None, each.plan.num_stages)
-        ]
+    def best(self, excluded: set[Signature]) -> Judged | None:
+        """Give the first plan in order that is not excluded."""
+        candidates = [each for signature, each in self._plans.items() if signature not in excluded]
         return min(candidates, key=lambda each: each.key, default=None)

@@ -9,15 +9,12 @@ reached from both ends is dropped, and the rest is looked at again until nothing
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
-from partita.solver.topology import IntArray
+from partita.solver.topology import BoolArray, IntArray
 from partita.solver.warm_start import Frame
-
-BoolArray = npt.NDArray[np.bool_]
 
 MOST_ROUNDS = 6
 """Rounds of ruling out and dropping."""
@@ -176,14 +173,7 @@ def least_transfers(view: IntervalView, pool: CutPool, low: IntArray, high: IntA
     on_forward, on_backward = _boundary_coefficients(pool)
     base = on_forward @ forward + on_backward @ backward
     crossing = on_forward * extra[0] + on_backward * extra[1]
-    return base + _least_crossings(crossing, most_on_a_node(view), stages)
-
-
-def most_on_a_node(view: IntervalView) -> int:
-    """Give the most stages that one node can hold."""
-    topology = view.instance.topology
-    counts = np.array([len(location.slots) for location in topology.locations], dtype=np.int64)
-    return int(np.bincount(topology.node_of, weights=counts).max())
+    return base + _least_crossings(crossing, view.instance.topology.most_on_a_node, stages)
 
 
 def _boundary_coefficients(pool: CutPool) -> tuple[IntArray, IntArray]:

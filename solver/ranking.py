@@ -38,6 +38,12 @@ class Ranking:
     bound: int = 0
     exhausted: bool = False
 
+    def lower_bounds(self, bound: int) -> None:
+        """Take back what was proven without plans that have at least this objective."""
+        self.bound = min(self.bound, bound)
+        self.candidates = [Ranked(each.judged, min(each.bound, bound)) for each in self.candidates]
+        self.exhausted = False
+
 
 ROUNDING = 1e-12
 """Bounds computed in floating point are taken down by this fraction."""
@@ -53,8 +59,7 @@ def configurations(tools: Tools, stage_counts: list[int]) -> list[Configuration]
     empty stands for a whole range of numbers.
     """
     judge = tools.judge
-    usable = [count for count in stage_counts if count <= min(len(judge.groups), judge.instance.topology.num_slots)]
-    usable.sort(reverse=True)
+    usable = sorted(judge.possible_counts(stage_counts), reverse=True)
     steady = judge.metric != "iteration_time" and judge.iteration_limit is None and not judge.pins
     if steady and len(usable) > 1 and usable == list(range(usable[0], usable[-1] - 1, -1)):
         return [Configuration(tools, usable[0], usable[0] - usable[-1])]
@@ -109,7 +114,7 @@ def _find_next(
         best = tools.plans.best(ranked)
 
         def report(bound: int, best: Judged | None = best) -> None:
-            on_progress(f"candidate {len(before) + 1}", best, bound)
+            on_progress(f"candidate {len(before) + 1}", best, min(each.bound for each in open_))
 
         if best is None or configuration.bound < best.objective:
             proven &= configuration.search(best, before, deadline, report)

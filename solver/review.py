@@ -7,8 +7,10 @@ from partita.models.errors import Fault, InvalidInput, short_value
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.models.quantities import as_choices
+from partita.solver.arithmetic import memory_limit
 from partita.solver.configuration import Tactics
 from partita.solver.deadline import Deadline
+from partita.solver.effort import affordable
 from partita.solver.evaluation import Evaluator
 from partita.solver.instance import Instance, build_instance, one
 from partita.solver.plans import LIMIT_TOLERANCE
@@ -46,6 +48,9 @@ def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
     only = None if devices is None else frozenset(name.partition(":")[0] for each in devices for name in each)
     instance = build_instance(problem, only)
     _refuse_wrong_order(instance, stage)
+    _, too_much = affordable(instance, [int(stage.max()) + 1], problem.search.time_limit_s)
+    if too_much is not None:
+        raise InvalidInput.at("/training/num_microbatches", too_much, None, "too_large")
     location = _locations(instance.topology, int(stage.max()) + 1, devices)
     evaluator = Evaluator(instance)
     candidate = evaluator.candidate(stage, location, 1, devices)
@@ -124,7 +129,7 @@ def _broken_limits(instance: Instance, candidate: Candidate) -> list[Finding]:
     """List the stages that need too much memory, and the time limits that are exceeded."""
     findings = []
     limits = instance.problem.limits
-    named = "limits.peak_memory_bytes" if instance.capacity == limits.peak_memory_bytes else "memory_bytes"
+    named = memory_limit(instance)
     for stage in candidate.stages:
         short = stage.memory.total_bytes - instance.capacity
         if short > 0:

@@ -20,7 +20,7 @@ from partita.solver.deadline import Deadline
 from partita.solver.domains import find_ancestry
 from partita.solver.effort import affordable
 from partita.solver.evaluation import Evaluator
-from partita.solver.figures import ACCURACY, choose_tick, make_figures
+from partita.solver.figures import ACCURACY, choose_tick, make_figures, roundings
 from partita.solver.grouping import group_layers
 from partita.solver.instance import Instance, build_instance
 from partita.solver.intervals import IntervalView
@@ -59,24 +59,22 @@ class Session:
     def __init__(self, problem: Problem, tactics: Tactics) -> None:
         self.problem, self._tactics = problem, tactics
         self.instance: Instance = build_instance(problem)
-        asked = allowed_stage_counts(problem)
-        self.stage_counts, self._left_out = affordable(self.instance, asked, problem.search.time_limit_s)
-        self._not_searched = sorted(set(asked) - set(self.stage_counts))
+        self.stage_counts = allowed_stage_counts(problem)
         groups = group_layers(self.instance)
-        figures = make_figures(self.instance, choose_tick(self.instance, max(asked)))
+        figures = make_figures(self.instance, choose_tick(self.instance, max(self.stage_counts)))
         self.judge = Judge(self.instance, figures, groups)
         self.evaluator = Evaluator(self.instance)
         self.backend = _backend(problem)
 
     def answer(self, deadline: Deadline, on_progress: OnProgress | None = None) -> Answer:
         """Search until the deadline and give the answer."""
-        judge = self.judge
-        if not self.stage_counts:
-            return self._answer(Ranking(), Counters(), deadline, None)
-        reason = None if self._not_searched else impossible(judge, self.stage_counts)
+        judge, counters = self.judge, Counters()
+        searched, left_out = affordable(self.instance, self.stage_counts, self.problem.search.time_limit_s)
+        if not searched:
+            return self._answer(Ranking(), counters, deadline, None, left_out)
+        reason = impossible(judge, self.stage_counts) if left_out is None else None
         if reason is not None:
-            return self._answer(Ranking(exhausted=True), Counters(), deadline, reason)
-        counters = Counters()
+            return self._answer(Ranking(exhausted=True), counters, deadline, reason, None)
         tools = Tools(
             judge=judge,
             view=IntervalView(self.instance, judge.figures, judge.groups),
@@ -95,29 +93,37 @@ class Session:
                 proven = self._value(bound) if 0 < bound < NOTHING else None
                 on_progress(Progress(phase, value, proven, deadline.elapsed))
 
-        ranking = rank(tools, self.stage_counts, self.problem.search.candidates, deadline, report)
-        for count in self._not_searched:
-            ranking.bound = min(ranking.bound, least_objective(judge, count))
-            ranking.exhausted = False
+        ranking = rank(tools, searched, self.problem.search.candidates, deadline, report)
+        for count in set(self.stage_counts) - set(searched):
+            ranking.lower_bounds(least_objective(judge, count))
         if not ranking.candidates and ranking.exhausted:
             reason = beyond_arithmetic(judge, self.stage_counts)
-        return self._answer(ranking, counters, deadline, reason)
+        return self._answer(ranking, counters, deadline, reason, left_out)
 
     def review(
         self, candidate: Candidate, evaluator: Evaluator, reason: Infeasibility | None, deadline: Deadline
     ) -> Answer:
         """Give the answer for a plan that the user brought, with the bound that arithmetic gives."""
-        counts = [min(count, len(self.judge.groups)) for count in allowed_stage_counts(self.problem)]
+        counts = [min(count, len(self.judge.groups)) for count in self.stage_counts]
         least = self._value(min(least_objective(self.judge, count) for count in counts))
         value = self.reported(candidate)
-        bound = least if least > 0 and reason is None else None
-        gap = None if bound is None or not value else abs(value - bound) / abs(value)
+        bound = least or None if reason is None else None
+        gap = _relative_gap(value, bound)
         status: Status = "feasible" if reason is None else "infeasible"
         return self._assemble((candidate,), evaluator, (status, bound, gap), Counters(), deadline, reason)
 
-    def _answer(self, ranking: Ranking, counters: Counters, deadline: Deadline, reason: Infeasibility | None) -> Answer:
+    def _answer(
+        self,
+        ranking: Ranking,
+        counters: Counters,
+        deadline: Deadline,
+        reason: Infeasibility | None,
+        left_out: str | None,
+    ) -> Answer:
         candidates = tuple(self._candidate(number, each) for number, each in enumerate(ranking.candidates, start=1))
-        return self._assemble(candidates, self.evaluator, self._proof(ranking, candidates), counters, deadline, reason)
+        proof = self._proof(ranking, candidates)
+        answer = self._assemble(candidates, self.evaluator, proof, counters, deadline, reason)
+        return answer if left_out is None else answer.model_copy(update={"warnings": (*answer.warnings, left_out)})
 
     def _assemble(
         self,
@@ -141,7 +147,7 @@ class Session:
             baselines=found,
             infeasibility=reason,
             assumptions=tuple(assumptions(self.instance)),
-            warnings=(*warnings(self.problem, self.instance), *([self._left_out] if self._left_out else [])),
+            warnings=tuple(warnings(self.problem, self.instance)),
             solver=Effort(
                 solver=self.backend.name,
                 wall_s=round(deadline.elapsed, 6),
@@ -158,15 +164,16 @@ class Session:
         judged = ranked.judged
         stage = judged.plan.stage[self.judge.groups.group_of]
         candidate = self.evaluator.candidate(stage, judged.plan.location, number)
-        exact, counted = self.reported(candidate), self._value(judged.objective)
-        figures = self.judge.figures
-        assert figures.tick is not None
-        runs = 2.0 * (self.instance.microbatches + len(candidate.stages)) * self.instance.num_layers
-        tolerance = ACCURACY * abs(exact) + runs * figures.tick
-        if self.judge.metric == "iteration_time":
-            exact, counted = candidate.metrics.iteration_time_s, figures.seconds(judged.objective)
-            tolerance = ACCURACY * exact + runs * figures.tick
-        if abs(exact - counted) > tolerance or candidate.metrics.peak_memory_bytes != judged.measures.peak_memory:
+        metrics, figures = candidate.metrics, self.judge.figures
+        assert figures.tick is not None, "the solver counts in ticks"
+        if self.judge.metric == "peak_memory":
+            exact, counted, tolerance = float(metrics.peak_memory_bytes), float(judged.objective), 0.0
+        else:
+            steady = self.judge.metric == "bottleneck_time"
+            exact = metrics.bottleneck_time_s if steady else metrics.iteration_time_s
+            counted = figures.seconds(judged.objective)
+            tolerance = ACCURACY * exact + roundings(self.instance, len(candidate.stages)) * figures.tick
+        if abs(exact - counted) > tolerance or metrics.peak_memory_bytes != judged.measures.peak_memory:
             raise InternalError(f"the solver counts {counted!r}, the evaluator {exact!r}")
         bound = self._bound_value(ranked.bound, judged.objective, candidate)
         return candidate.model_copy(update={"best_bound": bound})
@@ -180,7 +187,7 @@ class Session:
         best = ranking.candidates[0].judged
         value = self.reported(candidates[0])
         bound = self._bound_value(ranking.bound, best.objective, candidates[0])
-        gap = None if bound is None else (abs(value - bound) / abs(value) if value else 0.0)
+        gap = _relative_gap(value, bound)
         closed = ranking.bound > best.objective - self.backend.resolution(best.objective)
         return ("optimal" if closed else "feasible"), bound, gap
 
@@ -190,8 +197,8 @@ class Session:
             return self.reported(candidate)
         return self._value(bound) if bound > 0 else None
 
-    def reported(self, candidate: Candidate) -> float:
-        """Give the value of a plan's objective."""
+    def reported(self, candidate: Candidate) -> float | None:
+        """Give the value of a plan's objective; None for tokens per second where an iteration takes no time."""
         metrics = candidate.metrics
         values = {
             "iteration_time": metrics.iteration_time_s,
@@ -199,9 +206,10 @@ class Session:
             "bottleneck_time": metrics.bottleneck_time_s,
             "peak_memory": metrics.peak_memory_bytes,
         }
-        return float(values[str(self.problem.objective)] or 0.0)
+        value = values[str(self.problem.objective)]
+        return None if value is None else float(value)
 
-    def _value(self, counted: int) -> float:
+    def _value(self, counted: int) -> float | None:
         """Give an objective counted in ticks or bytes in the unit of the answer."""
         if self.judge.metric == "peak_memory":
             return float(counted)
@@ -209,8 +217,15 @@ class Session:
         if self.problem.objective == "tokens_per_second":
             training = self.problem.training
             tokens = training.num_microbatches * training.microbatch_size * training.sequence_length
-            return tokens * self.instance.replicas / seconds if seconds else 0.0
+            return tokens * self.instance.replicas / seconds if seconds else None
         return float(seconds)
+
+
+def _relative_gap(value: float | None, bound: float | None) -> float | None:
+    """Give the distance between a plan and the bound, as a fraction of the plan; None where either is unknown."""
+    if value is None or bound is None:
+        return None
+    return abs(value - bound) / abs(value) if value else 0.0
 
 
 def allowed_stage_counts(problem: Problem) -> list[int]:

@@ -1,4 +1,4 @@
-"""Among plans of one objective value, the one with the smallest peak memory (design, section 8).
+"""Among plans of one objective value, the one with the smallest peak memory.
 
 The same search as for the objective, with memory as the objective and the value as a limit. It gets a fixed effort,
 so that the answer does not depend on the machine's speed; what remains tied is ordered among the plans seen.
@@ -35,7 +35,7 @@ def smallest_memory(
     judge = tools.judge.among_equals(best.objective)
     pool = PlanPool()
     for judged in tools.plans.equal_to(best.objective):
-        pool.add(judge.judge([judged.plan])[0])
+        pool.add(judge.rejudge(judged))
     tied = replace(tools, judge=judge, backend=backend, plans=pool)
     ranked = {each.signature for each in before}
     for configuration in open_:
@@ -45,5 +45,5 @@ def smallest_memory(
     found = pool.best(ranked)
     if found is None:
         return best
-    again = tools.judge.judge([found.plan])[0]
+    again = tools.judge.rejudge(found)
     return best if again is None or again.key > best.key else again

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from partita.models.cluster import Cluster, ExpandedNode, Link
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,6 @@ class Topology:
 
     def __init__(self, cluster: Cluster, width: int, most_stages: int, only: frozenset[str] | None = None) -> None:
         self.device = cluster.devices[cluster.nodes[0].device]
-        self.num_nodes = sum(node.replicas for node in cluster.nodes)
         self._links = {frozenset(link.between): link for link in cluster.links}
         self.nodes: dict[str, ExpandedNode] = {}
         self.locations: list[Location] = []
@@ -164,6 +164,53 @@ class Topology:
         return np.array([numbers.setdefault(loc.node, len(numbers)) for loc in self.locations], dtype=np.int64)
 
     @cached_property
+    def same_node(self) -> BoolArray:
+        """Whether two locations belong to one node, shape (locations, locations)."""
+        return np.asarray(self.node_of[:, None] == self.node_of[None, :])
+
+    @cached_property
+    def usable(self) -> BoolArray:
+        """Whether two stages can be on two locations: a location with one slot holds one; as ``same_node``."""
+        usable = np.ones_like(self.class_of, dtype=bool)
+        np.fill_diagonal(usable, [len(location.slots) > 1 for location in self.locations])
+        return usable
+
+    @cached_property
+    def inside_classes(self) -> list[int]:
+        """The classes of path between two stages on one node."""
+        return np.unique(self.class_of[self.usable & self.same_node]).tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def between_classes(self) -> list[int]:
+        """The classes of path between two stages on different nodes."""
+        return np.unique(self.class_of[~self.same_node]).tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def most_on_a_node(self) -> int:
+        """The most stages that one node can hold."""
+        counts = np.array([len(location.slots) for location in self.locations], dtype=np.int64)
+        return int(np.bincount(self.node_of, weights=counts).max())
+
+    @cached_property
+    def twins(self) -> IntArray:
+        """The set of interchangeable nodes that the node of each location belongs to, shape (locations,).
+
+        Two nodes are interchangeable when exchanging all their locations, in order, changes no path.
+        """
+        members = [np.flatnonzero(self.node_of == node) for node in range(int(self.node_of.max()) + 1)]
+        sizes = [tuple(len(self.locations[place].slots) for place in each.tolist()) for each in members]
+        number = np.arange(len(members))
+        for node in range(len(members)):
+            for first in range(node):
+                if number[first] == first and sizes[first] == sizes[node]:
+                    order = np.arange(len(self.locations))
+                    order[members[node]], order[members[first]] = members[first], members[node]
+                    if (self.class_of[np.ix_(order, order)] == self.class_of).all():
+                        number[node] = first
+                        break
+        return number[self.node_of]
+
+    @cached_property
     def alike(self) -> IntArray:
         """The set of interchangeable locations that each belongs to, shape (locations,).
 
@@ -172,7 +219,7 @@ class Topology:
         """
         sizes = [len(location.slots) for location in self.locations]
         class_of = self.class_of
-        together = self.node_of[:, None] == self.node_of[None, :]
+        together = self.same_node
         number = np.arange(len(sizes))
         firsts: dict[object, list[int]] = {}
         for place in range(len(sizes)):
@@ -194,7 +241,8 @@ class Topology:
         return np.array(order[:num_stages], dtype=np.int64) if len(order) >= num_stages else None
 
     def canonical(self, location: IntArray) -> IntArray:
-        """Rename interchangeable locations in the order of their first use, so that equal plans look equal."""
+        """Rename interchangeable nodes and locations by first use, so that equal plans look equal."""
+        location = self._with_nodes_renamed(location)
         members: dict[int, list[int]] = {}
         for index, number in enumerate(self.alike.tolist()):
             members.setdefault(number, []).append(index)
@@ -206,6 +254,23 @@ class Topology:
                 renamed[old] = members[alike][used.get(alike, 0)]
                 used[alike] = used.get(alike, 0) + 1
         return np.array([renamed[old] for old in location.tolist()], dtype=np.int64)
+
+    def _with_nodes_renamed(self, location: IntArray) -> IntArray:
+        """Rename interchangeable nodes in the order of their first use, where that is not a matter of locations."""
+        if len(set(self.twins.tolist())) == len(set(self.node_of.tolist())) or len(self.locations) == len(
+            set(self.node_of.tolist())
+        ):
+            return location
+        waiting: dict[int, list[int]] = {}
+        for node in dict.fromkeys(self.node_of.tolist()):
+            place = int(np.flatnonzero(self.node_of == node)[0])
+            waiting.setdefault(int(self.twins[place]), []).append(node)
+        renamed = np.arange(len(self.locations))
+        for node in dict.fromkeys(self.node_of[location].tolist()):
+            own = np.flatnonzero(self.node_of == node)
+            target = waiting[int(self.twins[own[0]])].pop(0)
+            renamed[own] = np.flatnonzero(self.node_of == target)
+        return renamed[location]
 
     def devices(self, location: IntArray) -> list[tuple[str, ...]]:
         """Give the devices of every stage, slots of a location being handed out in order."""

@@ -1,6 +1,9 @@
 """HiGHS behind PuLP, as the independent check of CP-SAT. It computes in floating point."""
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import highspy
 import pulp
@@ -11,6 +14,20 @@ from partita.solver.program.scale import Scale, floating
 
 RELATIVE_RESOLUTION = 1e-6
 """Objectives closer than this fraction are one to HiGHS, whose rows hold to 1e-6."""
+
+
+@contextmanager
+def _silent_stdout() -> Iterator[None]:
+    """Keep what the library prints itself off standard output, where answers go: HiGHS 1.16 greets on every start."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 class Highs:
@@ -41,7 +58,8 @@ class Highs:
             log_to_console=False,
             random_seed=self._seed,
         )
-        solver.actualSolve(problem)
+        with _silent_stdout():
+            solver.actualSolve(problem)
         model = problem.solverModel
         status, info = model.getModelStatus(), model.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible

@@ -73,7 +73,7 @@ class Crossings:
                 differences = [_difference(rows[reader][stage], rows[producer][stage]) for reader in readers]
                 if not self._ordered[number]:
                     differences += [_difference(rows[producer][stage], rows[reader][stage]) for reader in readers]
-            crossing = self._largest(differences, f"cross_{number}_{boundary}")
+            crossing = self._largest(differences, f"cross_{number}_{boundary}", never_negative=True)
             if crossing is not None:
                 found.append((number, crossing))
         return found
@@ -109,10 +109,10 @@ class Crossings:
                 read.append((number, into))
         return written, read
 
-    def _largest(self, differences: list[Linear], name: str) -> Linear | None:
+    def _largest(self, differences: list[Linear], name: str, never_negative: bool = False) -> Linear | None:
         """Give an expression that is at least each difference and 0; None where all can only be 0 or less.
 
-        A single difference that is never negative stands for itself.
+        Where differences are never negative, a single one stands for itself.
         """
         live = []
         for each in differences:
@@ -124,7 +124,7 @@ class Crossings:
             live.append(each)
         if not live:
             return None
-        if len(live) == len(differences) == 1 and name.startswith("cross"):
+        if len(live) == len(differences) == 1 and never_negative:
             return live[0]
         variable: Variable = self._program.binary(name)
         for each in live:

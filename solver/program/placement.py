@@ -111,7 +111,7 @@ def add_path_classes(
     return chosen
 
 
-def add_crossings(
+def add_node_changes(
     program: Program, assignment: Assignment, placement: Placement, classes: dict[int, dict[int, Variable]]
 ) -> None:
     """Say what follows for neighbors: of c + 1 stages in a row, c the most on a node, two are on different nodes.
@@ -121,23 +121,10 @@ def add_crossings(
     classes
         For every boundary, the variables of the classes that join different nodes.
     """
-    topology = placement.topology
-    counts = np.array([len(location.slots) for location in topology.locations], dtype=np.int64)
-    most = int(np.bincount(topology.node_of, weights=counts).max())
+    most = placement.topology.most_on_a_node
     for start in range(assignment.num_stages - most):
-        crossings = Linear()
+        changes = Linear()
         for boundary in range(start, start + most):
             for variable in classes[boundary].values():
-                crossings.add(variable)
-        program.at_least("crossing", crossings.add(assignment.used[start], -1), 0)
-
-
-def classes_between_nodes(topology: Topology) -> set[int]:
-    """Give the classes of path that join different nodes; none if one of them joins devices of one node too."""
-    same = topology.node_of[:, None] == topology.node_of[None, :]
-    counts = np.array([len(location.slots) for location in topology.locations])
-    usable = same.copy()
-    np.fill_diagonal(usable, counts > 1)
-    inside = set(np.unique(topology.class_of[usable]).tolist())
-    between = set(np.unique(topology.class_of[~same]).tolist())
-    return set() if inside & between else between
+                changes.add(variable)
+        program.at_least("node_change", changes.add(assignment.used[start], -1), 0)

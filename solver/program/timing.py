@@ -181,9 +181,7 @@ class TimingRows:
         if placement.on is None:
             fixed = placement.fixed
             return np.array([class_of[fixed[0], fixed[1]] if len(fixed) > 1 else 0])
-        usable = np.ones_like(class_of, dtype=bool)
-        np.fill_diagonal(usable, [len(location.slots) > 1 for location in placement.topology.locations])
-        return np.unique(class_of[usable])
+        return np.array(sorted({*placement.topology.inside_classes, *placement.topology.between_classes}))
 
     def _add_tied_places(
         self,

@@ -10,7 +10,7 @@ from partita.solver.measure import skips_stages
 from partita.solver.program.assignment import Assignment
 from partita.solver.program.crossings import Crossing, Crossings
 from partita.solver.program.linear import Linear, Program, Variable
-from partita.solver.program.placement import Placement, add_crossings, add_path_classes, classes_between_nodes
+from partita.solver.program.placement import Placement, add_node_changes, add_path_classes
 from partita.solver.program.scale import Scale
 from partita.solver.topology import IntArray
 
@@ -29,6 +29,8 @@ class TransferRows:
         For either pass, the time that every stage spends on the host's memory (``blocking`` and ``host``).
     received
         Bytes of receive buffers of every stage.
+    classes
+        For every pair, the variables of the classes of path that cost more than the cheapest.
     """
 
     cost: tuple[list[Linear], list[Linear]]
@@ -82,10 +84,7 @@ class TransferBuilder:
             return [int(topology.class_of[fixed[0], fixed[0]])]
         if self._placement.on is None:
             return [int(topology.class_of[fixed[0], fixed[1]])]
-        counts = np.array([len(location.slots) for location in topology.locations])
-        usable = np.ones_like(topology.class_of, dtype=bool)
-        np.fill_diagonal(usable, counts > 1)
-        return [int(number) for number in np.unique(topology.class_of[usable])]
+        return sorted({*topology.inside_classes, *topology.between_classes})
 
     def build(self) -> TransferRows:
         """Add all rows and give the costs."""
@@ -98,12 +97,13 @@ class TransferBuilder:
             self._add_pair(pair, crossing, skipping and second > first + 1)
             if not self._by_host:
                 self._add_received(first, second, crossing)
-        if self._placement.on is not None:
-            between = classes_between_nodes(self._placement.topology)
+        topology = self._placement.topology
+        between = set(topology.between_classes)
+        if self._placement.on is not None and between and not between & set(topology.inside_classes):
             neighbors = {boundary: self.rows.classes[boundary] for boundary in range(self._assignment.num_stages - 1)}
-            if between and all(between <= set(each) for each in neighbors.values()):
+            if all(between <= set(each) for each in neighbors.values()):
                 only = {b: {c: v for c, v in each.items() if c in between} for b, each in neighbors.items()}
-                add_crossings(self._program, self._assignment, self._placement, only)
+                add_node_changes(self._program, self._assignment, self._placement, only)
         return self.rows
 
     def _add_pair(self, pair: int, crossing: list[Crossing], only_if_used: bool) -> None:
@@ -217,17 +217,17 @@ class TransferBuilder:
             for crossing in self._crossings.written_and_read(stage):
                 for number, where in crossing:
                     pass_ = FORWARD if ordered[number] else BACKWARD
-                    self._charge_host(pass_, number, where, [stage], pass_)
+                    self._charge_host(pass_, number, where, [stage])
         if not (self._instance.trains and (ordered & (self._bytes[BACKWARD] > 0)).any()):
             return
         for first in range(self._assignment.num_stages):
             for second in range(first + 1, self._assignment.num_stages):
                 for number, where in self._crossings.between(first, second):
                     if ordered[number]:
-                        self._charge_host(BACKWARD, number, where, [first, second], BACKWARD)
+                        self._charge_host(BACKWARD, number, where, [first, second])
 
-    def _charge_host(self, pass_: int, number: int, where: Linear, stages: list[int], sizes: int) -> None:
-        if self._bytes[sizes][number] > 0:
-            price = self._scale.time(int(self._price[sizes][0, number] + self._latency[0]))
+    def _charge_host(self, pass_: int, number: int, where: Linear, stages: list[int]) -> None:
+        if self._bytes[pass_][number] > 0:
+            price = self._scale.time(int(self._price[pass_][0, number] + self._latency[0]))
             for stage in stages:
                 self.rows.host[pass_][stage].add(where, price)
