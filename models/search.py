@@ -24,7 +24,8 @@ class Search(Model):
     solver
         The solver; ``auto`` is the fastest one known for the problem.
     seed, workers
-        Seed of the solver's random choices; its threads.
+        Seed of the solver's random choices; its threads. CP-SAT lets at least 8 strategies take turns, in as many
+        threads, so that a run does not depend on the machine's speed; a smaller number bounds HiGHS only.
     """
 
     candidates: Annotated[int, Field(ge=1, le=MAX_CANDIDATES)] = 5

@@ -101,7 +101,9 @@ class Configuration:
         judge = self._tools.judge
         if judge.metric != "iteration_time" and judge.iteration_limit is None:
             return None
-        return self._known_cuts or CutPool(self._setting.graph, judge.instance.blocking)
+        if self._known_cuts is not None:
+            return self._known_cuts
+        return CutPool(self._setting.graph, judge.instance.blocking)
 
     @cached_property
     def _search(self) -> LocalSearch:
@@ -153,9 +155,7 @@ class Configuration:
 
     def among_equals(self, tools: Tools) -> "Configuration":
         """Give the search for plans of the same stages by another judge, with all cuts that are known."""
-        other = Configuration(tools, self.num_stages, self.optional, self._pool)
-        other._learned_from = self._learned_from
-        return other
+        return Configuration(tools, self.num_stages, self.optional, self._pool)
 
     def search(
         self,
@@ -209,7 +209,7 @@ class Configuration:
         """Learn the paths that the neighbors of a new best plan have, once for each."""
         if self._pool is None or best is None or not self._tools.tactics.starting_cuts:
             return
-        if self._tools.judge.metric == "peak_memory" and self._learned_from is not None:
+        if self._known_cuts is not None:  # the search that found them has learned what the neighbors have to teach
             return
         if best.signature != self._learned_from and best.plan.num_stages == self.num_stages:
             self._learned_from = best.signature
@@ -251,8 +251,8 @@ class Configuration:
             domains = within_window(groups, window)
         elif tools.tactics.pruning and tools.ancestry is not None:
             most = most_work(tools.view, frame, cutoffs, self._pool)
-            domains = within_work(groups, tools.ancestry, tools.view.work, most, tools.view.state, frame.capacity)
-        return pinned(domains, judge.pins, self.num_stages)
+            domains = within_work(tools.ancestry, tools.view.work, most, tools.view.state, frame.capacity)
+        return pinned(domains, judge.pins)
 
     def _round(
         self,
@@ -272,10 +272,9 @@ class Configuration:
         largest = limits.iteration or limits.bottleneck or most_time
         scale = tools.backend.scale(largest, min(limits.memory, judge.most_memory(self._frame.in_flight)))
         refused = (*(each.plan for each in excluded), *self._refused)
-        request = Request(judge.metric, limits, refused)
+        request = Request(judge.metric, limits, refused, tuple(judge.apart))
         cuts = np.zeros((0, 0), dtype=np.int64) if self._pool is None else self._pool.rows
         program = StageProgram(self._setting, domains, cuts, request, scale, most_time)
-        program.restrict_apart(judge.apart)
         tools.counters.iterations += 1
         tools.counters.variables = max(tools.counters.variables, program.num_variables)
         if program.contradiction:
@@ -313,7 +312,7 @@ class Configuration:
         tools.plans.add(judged)
         news = False
         if self._pool is not None and plan.num_stages == self.num_stages:
-            news = learn(self._pool, judge, judge.measure(plan)) > 0
+            news = learn(self._pool, judge, [judge.measure(plan)]) > 0
         if judged is not None and tools.tactics.warm_start:
             self._improve(judged, judge.groups.total_order, deadline)
         return judged, news

@@ -88,7 +88,7 @@ def any_stage(groups: Groups, num_stages: int, ancestry: Ancestry | None) -> Dom
     )
 
 
-def pinned(domains: Domains, pins: dict[int, int], num_stages: int) -> Domains:
+def pinned(domains: Domains, pins: dict[int, int]) -> Domains:
     """Restrict pinned groups to their stages; a pin beyond the last stage leaves the group none."""
     earliest, latest = domains.earliest.copy(), domains.latest.copy()
     for group, stage in pins.items():
@@ -131,15 +131,13 @@ def _implications(window: Window) -> list[tuple[Threshold, Threshold]]:
     return found
 
 
-def within_work(
-    groups: Groups, ancestry: Ancestry, work: IntArray, most_work: IntArray, state: IntArray, capacity: int
-) -> Domains:
+def within_work(ancestry: Ancestry, work: IntArray, most_work: IntArray, state: IntArray, capacity: int) -> Domains:
     """Restrict every group by the work and memory of all that comes before and after it.
 
     Parameters
     ----------
-    groups, ancestry
-        The groups and their order.
+    ancestry
+        The order of the groups.
     work, state
         Computing time and bytes of every group, shape (G,).
     most_work

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from partita.models.errors import InvalidInput
 from partita.models.layer import COSTS, Layer
 from partita.models.problem import Problem
+from partita.models.tensor import Buffer, SharedActivation
 from partita.models.training import Optimizer
 from partita.solver.topology import IntArray, Topology
 
@@ -272,11 +273,11 @@ def _weights(problem: Problem, factors: Optimizer, index: dict[str, int]) -> Sto
     )
 
 
-def _plain(items: Sequence[object], names: list[str], index: dict[str, int]) -> Storages:
+def _plain(items: Sequence[Buffer | SharedActivation], names: list[str], index: dict[str, int]) -> Storages:
     """Make the storages that carry neither gradient nor optimizer state."""
-    sizes = np.array([item.bytes for item in items], dtype=np.int64)  # type: ignore[attr-defined]
+    sizes = np.array([item.bytes for item in items], dtype=np.int64)
     zero = np.zeros_like(sizes)
-    layers = tuple(_positions(item.layers, index) for item in items)  # type: ignore[attr-defined]
+    layers = tuple(_positions(item.layers, index) for item in items)
     return Storages(tuple(names), sizes, zero, zero, layers)
 
 

@@ -1,6 +1,6 @@
 """Moves of stage boundaries that improve a plan; every path that stops a move becomes a cut."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -106,14 +106,10 @@ class LocalSearch:
         judged = self._judge.judge([Plan(stages_of(row), location) for row in rows])
         for each in judged:
             self._plans.add(each)
-        self._learn([each for each in judged if each is not None])
+        fine = [each.measures for each in judged if each is not None]
+        if self._pool is not None and fine and len(self._pool) < MOST_CUTS:
+            learn(self._pool, self._judge, fine)
         return judged
-
-    def _learn(self, judged: list[Judged]) -> None:
-        if self._pool is not None and judged and len(self._pool) < MOST_CUTS:
-            weights = graph_weights(self._view.instance, [each.measures.times for each in judged])
-            _, counts = self._pool.graph.critical_paths(weights)
-            self._pool.add(counts)
 
     def learn_from_neighbors(self, plan: Judged, deadline: Deadline) -> None:
         """Add the critical paths of the neighbors whose length is least known, until enough cuts are there."""
@@ -127,7 +123,7 @@ class LocalSearch:
             self._judge_all(rows, plan.plan.location)
 
     def _least_objective(self, near: IntArray) -> IntArray:
-        """Bound the objective of interval plans from below, cheaply; plans that cannot fit get a value beyond any."""
+        """Bound the objective of interval plans from below, cheaply."""
         view = self._view
         forward = np.diff(view.forward[near], axis=1)
         backward = np.diff(view.backward[near], axis=1)
@@ -145,8 +141,8 @@ class LocalSearch:
         return np.zeros(len(near), dtype=np.int64)
 
 
-def learn(pool: CutPool, judge: Judge, measures: Measures) -> int:
-    """Add a plan's critical path; tell whether it is new."""
-    weights = graph_weights(judge.instance, [measures.times])
+def learn(pool: CutPool, judge: Judge, measured: Sequence[Measures]) -> int:
+    """Add the critical paths of plans of equally many stages; tell how many are new."""
+    weights = graph_weights(judge.instance, [each.times for each in measured])
     _, counts = pool.graph.critical_paths(weights)
     return pool.add(counts)

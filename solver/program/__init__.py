@@ -1,38 +1,57 @@
 """The mixed-integer program of a configuration: a fixed number of stages, integer ticks and bytes.
 
 Sets
-    i    groups of layers (G), k stages (S), p pairs of stages that exchange tensors, t tensors, q storages that several
-         groups hold, n locations, l classes of path
+    i    groups of layers (G), k stages (S), p pairs (a, b) of stages that exchange tensors, t tensors, q storages that
+         several groups hold, n locations, l classes of path
 Parameters
     f_i, b_i      forward and backward time of a group;  tau_tl time of a tensor on a class of path, lat_l its latency
     w_i, a_i      bytes of a group's model state, and of every microbatch in flight;  s_i its workspace
     m_k           microbatches in flight on stage k
 Variables
     g_ik in {0,1} group i is on stage k or later;  x_ik = g_ik - g_i,k+1 is an expression
+    u_k in {0,1}  stage k is used; 1 but for stages at the front that may be empty
     y_kn in {0,1} stage k is on location n;  z_pl in {0,1} pair p uses a path of class l
     h_qk in {0,1} stage k holds storage q
-    F_k, B_k      computing times;  c_p, d_p forward and backward transfer times;  T, P, M, I makespan, bottleneck,
-                  peak memory, iteration time
-Constraints
-    C1  stage order       g_i,k+1 <= g_ik
-    C2  layer order       g_ik <= g_jk                       for every forward tensor i -> j
-    C3  filled stages     sum_i x_ik >= 1
-    C4  intervals         g_ik <= g_j,k+1                    from pruning, where every stage is an interval
-    C5  apart             sum_i x_ik <= 1                    over the groups kept apart
-    C6  loads             F_k = sum_i f_i x_ik,  B_k = sum_i b_i x_ik
-    C7  holding           h_qk >= x_ik                       for every group of storage q
-    C8  memory            sum_i (w_i + m_k a_i) x_ik + held + received + workspace + reserve <= capacity
-    C9  placement         sum_n y_kn = 1,  sum_k y_kn <= slots_n,  alike locations in order of first use
-    C10 path classes      z_pl >= y_an + sum_{n': class(n,n')=l} y_bn' - 1
-    C11 transfers         c_p >= lat_l + sum_t tau_tl cross_tp  where z_pl = 1
-    C12 path cuts         T >= sum_k (alpha_k F_k + beta_k B_k) + sum_p (gamma_p c_p + delta_p d_p)
-    C13 bottleneck        P >= busy_k  (overlapped: P >= c_p, P >= d_p)
-    C14 once per iteration I = T + all-reduce of replicas + all-reduces of tied weights + optimizer step
-    C15 cutoffs           objective <= best - 1;  I, P, M <= their limits
-    C16 no-good cuts      at least one decision differs from each plan already ranked
+    v_tp in {0,1} tensor t passes between pair p (cross, sent), or is made for or read from other stages (write, read);
+                  where the thresholds alone say so, an expression;  v_p in {0,1} anything passes
+    F_k, B_k      computing times;  c_p, d_p forward and backward transfer times;  W_k workspace
+    T, P, M, I    makespan, bottleneck, peak memory, iteration time;  R longest all-reduce of replicas;  A_q all-reduce
+                  of a tied weight on n stages, counted by e_qn in {0,1}
+Constraints (in parentheses the names of their rows)
+    C1  stage order       g_i,k+1 <= g_ik                                                          (stage_order)
+    C2  layer order       g_ik <= g_jk for every forward tensor i -> j                             (layer_order)
+                          g_i+1,k+1 <= g_ik where all groups are in one order                      (next_stage)
+    C3  filled stages     sum_i x_ik >= u_k                                                        (filled)
+                          g_i,k+1 >= 1 - u_k                                                       (used)
+    C4  intervals         g_ik <= g_j,k+1 from pruning, where every stage is an interval           (interval)
+    C5  apart             sum_i x_ik <= 1 over groups kept apart                                   (apart)
+    C6  loads             F_k = sum_i f_i x_ik,  B_k = sum_i b_i x_ik                              (load)
+    C7  holding           h_qk >= x_ik for every group of storage q                                (hold)
+    C8  memory            sum_i (w_i + m_k a_i) x_ik + held + received + W_k + reserve <= capacity (memory)
+                          W_k >= s_i x_ik                                                          (workspace)
+    C9  placement         sum_n y_kn = u_k                                                         (placed)
+                          sum_k y_kn <= slots_n                                                    (slots)
+                          alike locations in order of first use                                    (first_use)
+    C10 path classes      z_pl >= y_an + sum_{n': class(n,n')=l} y_bn' - 1, from either end        (path_class)
+                          of c + 1 stages in a row, c the most on a node, two change the node      (node_change)
+    C11 transfers         c_p >= lat_l + sum_t tau_tl v_tp where z_pl = 1, likewise d_p            (transfer)
+                          v_tp >= g_jk+1 - g_ik+1, or x_ia + x_jb - 1, for readers j of i          (crossing_tensor)
+                          v_p >= v_tp                                                              (used_pair)
+    C12 path cuts         T >= sum_k (alpha_k F_k + beta_k B_k) + sum_p (gamma_p c_p + delta_p d_p),
+                          with what the host's memory takes added to F_k and B_k                   (path)
+    C13 bottleneck        P >= busy_k; overlapped also P >= c_p, P >= d_p                          (bottleneck)
+        peak memory       M >= memory of stage k                                                   (peak_memory)
+    C14 once per          I >= T + R + sum_q A_q + optimizer step                                  (iteration)
+        iteration         R >= all-reduce of stage k                                               (replicas)
+                          sum_n e_qn <= 1                                                          (tied_once)
+                          sum_k h_qk <= 1 + sum_n (n - 1) e_qn                                     (tied_stages)
+                          A_q >= all-reduce over n stages on the best path, and on the paths taken (tied, tied_path)
+    C15 cutoffs           upper bounds of I, P and capacity: the limits, and for the objective less than the best plan
+                          by the gap allowed or by what the backend can tell
+    C16 no-good cuts      at least one decision differs from each plan already ranked              (no_good)
 Objective
     the smallest I, P or M
 
-``assignment`` holds C1 to C5, ``memory`` C7 and C8, ``placement`` C9 and C10, ``transfers`` C11, ``timing`` C6 and C12
-to C14, ``builder`` the rest.
+``assignment`` holds C1 to C5, ``memory`` C7 and C8, ``placement`` C9 and C10, ``crossings`` and ``transfers`` C11,
+``timing`` C6 and C12 to C14, ``builder`` the rest.
 """

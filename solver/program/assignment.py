@@ -1,5 +1,6 @@
 """Which stage every group is on: thresholds, their order, filled stages, intervals and groups apart (C1 to C5)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +113,7 @@ def _add_intervals(program: Program, assignment: Assignment) -> None:
         _less(program, "interval", rows[group][stage], rows[other][following])
 
 
-def add_apart(program: Program, assignment: Assignment, apart: list[IntArray]) -> None:
+def add_apart(program: Program, assignment: Assignment, apart: Sequence[IntArray]) -> None:
     """Add C5: of groups kept apart, a stage has at most one."""
     for each in apart:
         for stage in range(assignment.num_stages):

@@ -43,11 +43,14 @@ class Request:
         Cutoffs of all metrics, that of the objective included.
     excluded
         Plans that must not be found again.
+    apart
+        Sets of groups on stages that all differ.
     """
 
     objective: str
     limits: Limits
     excluded: tuple[Plan, ...]
+    apart: tuple[IntArray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ class StageProgram:
             makespan = timing.add_makespan(cuts, most)
             metrics["iteration_time"] = timing.add_iteration(makespan, self._placement, memory.weights_held, most)
         program.minimize(metrics[request.objective])
+        add_apart(program, self._assignment, request.apart)
         for plan in request.excluded:
             self._exclude(plan)
 
@@ -127,10 +131,6 @@ class StageProgram:
     def num_variables(self) -> int:
         """How many variables the program has."""
         return len(self._program.problem.variables())
-
-    def restrict_apart(self, apart: list[IntArray]) -> None:
-        """Add the groups that are kept apart."""
-        add_apart(self._program, self._assignment, apart)
 
     def _exclude(self, plan: Plan) -> None:
         """Add C16 for a plan: it fails when a stage's first decision differs."""

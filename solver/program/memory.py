@@ -20,14 +20,12 @@ class GroupedStorages:
     ----------
     groups
         The groups of each of the Q storages.
-    total, weights, gradients
-        Bytes in all, of weights, and of gradient, shape (Q,).
+    total
+        Bytes of each, shape (Q,).
     """
 
     groups: list[list[int]]
     total: IntArray
-    weights: IntArray
-    gradients: IntArray
 
 
 def group_storages(storages: Storages, group_of: IntArray) -> GroupedStorages:
@@ -35,8 +33,6 @@ def group_storages(storages: Storages, group_of: IntArray) -> GroupedStorages:
     return GroupedStorages(
         groups=[np.unique(group_of[layers]).tolist() for layers in storages.layers],
         total=storages.bytes + storages.gradient_bytes + storages.optimizer_bytes,
-        weights=storages.bytes,
-        gradients=storages.gradient_bytes,
     )
 
 
