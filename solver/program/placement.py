@@ -85,27 +85,28 @@ def _add_first_use(program: Program, topology: Topology, on: list[list[Variable]
 
 
 def add_path_classes(
-    program: Program, placement: Placement, first: int, second: int, classes: list[int]
+    program: Program, assignment: Assignment, placement: Placement, ends: tuple[int, int], classes: list[int]
 ) -> dict[int, Variable]:
     """Add C10 for a pair of stages: a variable for each class of path that costs more than the cheapest.
 
     Parameters
     ----------
-    first, second
-        The stages.
+    ends
+        The two stages.
     classes
         The classes that need a variable.
     """
     assert placement.on is not None
-    class_of = placement.topology.class_of
+    class_of, used, (first, second) = placement.topology.class_of, assignment.used, ends
     chosen = {}
     for number in classes:
         variable = program.binary(f"z_{first}_{second}_{number}")
         for near, far in ((first, second), (second, first)):
             for place in np.flatnonzero((class_of == number).any(axis=1)).tolist():
-                link = Linear(1).add(variable).add(placement.on[near][place], -1)
-                for other in np.flatnonzero(class_of[place] == number).tolist():
-                    link.add(placement.on[far][other], -1)
+                # The places that are not of the class say the same with fewer variables: a clause for most clusters.
+                link = Linear(1).add(variable).add(placement.on[near][place], -1).add(used[far], -1)
+                for other in np.flatnonzero(class_of[place] != number).tolist():
+                    link.add(placement.on[far][other])
                 program.at_least("path_class", link, 0)
         chosen[number] = variable
     return chosen

@@ -112,7 +112,7 @@ class TransferBuilder:
         chosen: dict[int, Variable] = {}
         if self._placement.on is not None and (crossing or self._latency.any()):
             needed = self._costlier_classes([number for number, _ in crossing])
-            chosen = add_path_classes(self._program, self._placement, first, second, needed)
+            chosen = add_path_classes(self._program, self._assignment, self._placement, (first, second), needed)
         self.rows.classes[pair] = chosen
         for pass_ in (FORWARD, BACKWARD):
             if pass_ == BACKWARD and not self._instance.trains:
