@@ -3,11 +3,14 @@
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from partita.service.failures import BAD_INPUT, Debug, Stopped, guarded
+from partita.service.failures import BAD_INPUT, Debug, Stopped, guarded, say
+
+if TYPE_CHECKING:
+    from partita.models.problem import Problem
 
 
 class Described(StrEnum):
@@ -34,16 +37,21 @@ def import_profile(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the problem to a file.")
     ] = None,
-    devices: Annotated[int | None, typer.Option(help="Number of devices.")] = None,
-    memory_bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a device, as 16GiB.")] = None,
+    devices: Annotated[int | None, typer.Option(help="Number; by default 4 (pipedream), or the file's.")] = None,
+    memory_bytes: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory of a device; by default 16GiB (pipedream), or the file's."),
+    ] = None,
     edge_cost_unit: Annotated[
-        str | None, typer.Option(metavar="ms|s", help="dnn-partitioning: unit of the costs of edges.")
+        str | None, typer.Option(metavar="ms|s", help="dnn-partitioning: unit of the costs of edges; by default ms.")
     ] = None,
     bandwidth: Annotated[
-        float | None, typer.Option(metavar="BYTES_PER_S", help="pipedream: of every link, in one direction.")
+        float | None,
+        typer.Option(metavar="BYTES_PER_S", help="pipedream: of every link, one way; by default 1.25e9."),
     ] = None,
     keep_inputs: Annotated[
-        bool | None, typer.Option("--keep-inputs", help="pipedream: keep the nodes that are inputs.")
+        bool | None,
+        typer.Option("--keep-inputs", help="pipedream: keep the input nodes; by default left out."),
     ] = None,
     debug: Debug = False,
 ) -> None:
@@ -73,11 +81,29 @@ def import_profile(
         problem = reader.read(read_bytes(file), **given)
     except InvalidInput as error:
         raise BadFile(file, error.faults) from None
+    say(f"{format}: {_assumed(problem, set(reader.options) - set(given))}")
     text = json.dumps(problem.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, indent=1) + "\n"
     if output is not None:
         write_whole(output, text)
     else:
         _print(text)
+
+
+def _assumed(problem: "Problem", left_out: set[str]) -> str:
+    """Say in one line what a reader took where no option was given, as it stands in the problem."""
+    from partita.service.wording import counted, sized
+
+    memory = max(device.memory_bytes for device in problem.cluster.devices.values())
+    fabric = problem.cluster.nodes[0].fabric
+    values = {
+        "devices": f"{problem.cluster.num_devices}",
+        "memory_bytes": sized(memory),
+        "bandwidth_bytes_per_s": f"{fabric.bandwidth_bytes_per_s:g}" if fabric else "",
+        "edge_cost_unit": "ms",
+    }
+    taken = [f"{FLAGS[name]} {value}" for name, value in values.items() if name in left_out and value]
+    microbatches = counted(problem.training.num_microbatches, "microbatch", "microbatches")
+    return f"assumed {', '.join([*taken, microbatches])}"
 
 
 def _size(text: str | None) -> int | str | None:

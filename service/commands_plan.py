@@ -71,7 +71,7 @@ def plan(
             answer = plan_problem(asked, on_progress=watch.report)
         except InvalidInput as error:
             raise file.refused(error.faults) from None
-    _deliver(answer, asked, json=json, output=output)
+    _deliver(answer, asked, problem, json=json, output=output)
 
 
 @guarded
@@ -98,6 +98,7 @@ def evaluate(
     if output is not None:
         check_writable(output)
     asked, given = ProblemFile(problem), PlanFile(plan, candidate)
+    given.check_belongs(asked.problem)
     with ends_at_once(lambda: None):
         from partita.solver.review import evaluate_plan
 
@@ -105,7 +106,7 @@ def evaluate(
             answer = evaluate_plan(asked.problem, given.plan)
         except InvalidInput as error:
             raise _blamed(error, asked, given) from None
-    _deliver(answer, asked.problem, json=json, output=output)
+    _deliver(answer, asked.problem, problem, json=json, output=output)
 
 
 def _blamed(error: "InvalidInput", problem: "ProblemFile", plan: "PlanFile") -> Exception:
@@ -135,9 +136,9 @@ def _with_options(problem: "Problem", given: dict[str, object]) -> "Problem":
     return problem.model_copy(update={"search": search})
 
 
-def _deliver(answer: "Answer", problem: "Problem", *, json: bool, output: str | None) -> None:
+def _deliver(answer: "Answer", problem: "Problem", name: str, *, json: bool, output: str | None) -> None:
     """Write and print the answer, and end with the exit code that its status has."""
-    from partita.service.files import write_whole
+    from partita.service.files import stem, write_whole
 
     if output is not None:
         whole = answer.model_copy(update={"problem": problem})
@@ -150,7 +151,7 @@ def _deliver(answer: "Answer", problem: "Problem", *, json: bool, output: str | 
 
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a name that the terminal cannot show is no error
-        print_report(answer, problem, sys.stdout)
+        print_report(answer, problem, sys.stdout, title=stem(name))
     code = {"infeasible": INFEASIBLE, "no_solution": NO_SOLUTION}.get(answer.status, 0)
     if code:
         raise typer.Exit(code)

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
             answer = ask(f"{url}/v1/plans?include=problem", problem)
         if answer.problem is None or not answer.candidates:
             raise DemoFailed(f"the answer has no plan: {answer.status}")
-        print_report(answer, answer.problem, sys.stdout)
+        print_report(answer, answer.problem, sys.stdout, title=path.stem)
     except (DemoFailed, OSError, ValueError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from partita.service.openapi import Document
 from partita.service.problem_document import KINDS, NOT_FOUND, Refusal
@@ -24,6 +24,12 @@ HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
 }
+
+
+@router.get("/", include_in_schema=False)
+async def root() -> RedirectResponse:
+    """Lead to the page."""
+    return RedirectResponse("/docs", status_code=307)
 
 
 @router.get("/docs", include_in_schema=False)

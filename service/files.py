@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput
 from partita.models.plan import GivenPlan
@@ -82,18 +83,55 @@ class PlanFile:
     def __init__(self, name: str, rank: int) -> None:
         self.name = name
         self._prefix = ""
+        self._answer: dict[str, object] | None = None
         try:
             data = read_json(read_bytes(name))
             if isinstance(data, dict) and is_answer(data):
+                self._answer = data
                 self._prefix = f"/candidates/{rank - 1}"
                 data = _candidate_plan(data, rank)
             self.plan = validate(GivenPlan, data)
         except InvalidInput as error:
             raise self.refused(error.faults) from None
 
+    def check_belongs(self, asked: Problem) -> None:
+        """Refuse the plan of an answer to another problem; how the plan was searched for makes no other problem.
+
+        Raises
+        ------
+        BadFile
+            With both digests.
+        """
+        if self._answer is None:
+            return
+        theirs, ours = self._answer.get("problem_digest"), problem_digest(asked)
+        if theirs == ours or self._searched_otherwise(asked):
+            return
+        detail = (
+            f"this answer is for another problem: its problem_digest is {theirs}, that of the problem given is "
+            f'{ours}; to price its plan for this problem all the same, give only {{"stages": [...]}}'
+        )
+        raise BadFile(self.name, [detail])
+
+    def _searched_otherwise(self, asked: Problem) -> bool:
+        """Tell whether the answer's own problem differs from the one asked in nothing but its search."""
+        held = (self._answer or {}).get("problem")
+        if held is None:
+            return False
+        try:
+            problem = validate(Problem, held)
+        except InvalidInput:
+            return False
+        return problem.model_copy(update={"search": asked.search}) == asked
+
     def refused(self, faults: Iterable[Fault]) -> BadFile:
         """Make the error for faults in the plan."""
         return BadFile(self.name, [replace(fault, pointer=self._prefix + fault.pointer) for fault in faults])
+
+
+def stem(name: str) -> str | None:
+    """Give the name of a file without folder and ending; None for standard input."""
+    return None if name == STANDARD else Path(name).stem
 
 
 def is_answer(data: dict[str, object]) -> bool:

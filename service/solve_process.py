@@ -65,10 +65,13 @@ class SolveProcess:
         """Solve, and give the outcome; the process has ended when this returns."""
         context = _context()
         ours, theirs = context.Pipe()
-        process = context.Process(target=_child, args=(theirs, self._settings, self._work), daemon=True)
+        end_of_server, server_lives = context.Pipe(duplex=False)
+        arguments = (theirs, end_of_server, self._settings, self._work)
+        process = context.Process(target=_child, args=arguments, daemon=True)
         try:
             process.start()
             theirs.close()
+            end_of_server.close()
             with self._lock:
                 self._process = process
                 stopped = self._stopped is not None
@@ -77,8 +80,8 @@ class SolveProcess:
                 return self._converse(ours, process)
         finally:
             self._end(process)
-            ours.close()
-            theirs.close()
+            for connection in (ours, theirs, end_of_server, server_lives):
+                connection.close()
         return self._stopped or Crashed(-signal.SIGKILL)
 
     def kill(self, why: Overran | Cancelled | None = None) -> None:
@@ -139,10 +142,10 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def _child(connection: Connection, settings: Settings, work: Work) -> None:
+def _child(connection: Connection, end_of_server: Connection, settings: Settings, work: Work) -> None:
     """Do the task that comes over the connection; what the new process runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then ends this process
-    _end_with_server()
+    _end_with_server(end_of_server)
     _limit(resource.RLIMIT_CORE, 0)
     if settings.solve_memory_bytes:
         _limit(resource.RLIMIT_AS, settings.solve_memory_bytes)
@@ -167,18 +170,20 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value, value))
 
 
-def _end_with_server() -> None:
+def _end_with_server(end_of_server: Connection) -> None:
     """Have the kernel kill this process when the server ends, or the fork server.
 
     The fork server is the parent, but it does not end with the server as long as it has children. The server's end
-    shows in a pipe of which it holds the other end; the kernel sends a signal when that is closed.
+    shows in a pipe of which it holds the other end; the kernel sends a signal when that is closed. It also sends one
+    for what is written, and on a loaded machine only after the reader has it; so nothing is ever written to this pipe,
+    and the one that brought the task to this process would not do.
     """
-    server = multiprocessing.parent_process()
-    if server is None or sys.platform != "linux":
+    if sys.platform != "linux":
         return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    fcntl.fcntl(server.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(server.sentinel, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(server.sentinel, fcntl.F_SETFL, fcntl.fcntl(server.sentinel, fcntl.F_GETFL) | os.O_ASYNC)
-    if not server.is_alive():  # it ended before the line above
+    pipe = end_of_server.fileno()
+    fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if end_of_server.poll():  # it ended before the line above
         signal.raise_signal(signal.SIGKILL)

@@ -1,8 +1,12 @@
 """Figures as people read them."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from math import floor, isfinite, log10
+from re import sub
 
+NO_BREAK = "\ufdd0"
+"""Stands for a space at which no line is broken, until the text is written; no text of a user can hold it."""
 _BYTES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
@@ -61,6 +65,17 @@ def first_few(texts: Sequence[str], most: int) -> str:
     """Join texts by commas, the first few of many."""
     shown = ", ".join(texts[:most])
     return shown if len(texts) <= most else f"{shown} and {len(texts) - most} more"
+
+
+def unbroken(text: str) -> str:
+    """Keep every number with its unit on one line."""
+    return sub(r"(?<=\d) (?=[\w%µ])", NO_BREAK, text)
+
+
+def node_runs(devices: Iterable[str]) -> str:
+    """Name the nodes of devices in their order, such as ``node0 x4, node1 x2``."""
+    nodes = groupby(device.rpartition(":")[0] for device in devices)
+    return ", ".join(f"{node} x{len(list(run))}" for node, run in nodes)
 
 
 def device_ranges(devices: Iterable[str]) -> list[str]:

@@ -201,15 +201,27 @@ def _pins_out_of_reach(judge: Judge, usable: list[int]) -> Infeasibility | None:
         return None
     size = len(judge.groups)
     for group, stage in judge.pins.items():
-        ranges = [(max(0, count - size + group), min(group, count - 1)) for count in usable]
-        if not any(first <= stage <= last for first, last in ranges):
-            first, last = min(each[0] for each in ranges), max(each[1] for each in ranges)
-            where = f"on stage {first}" if first == last else f"on one of the stages {first} to {last}"
+        ranges = [range(max(0, count - size + group), min(group, count - 1) + 1) for count in usable]
+        allowed = sorted({each for stages in ranges for each in stages})
+        if stage not in allowed:
+            where = f"on stage {allowed[0]}" if len(allowed) == 1 else f"on one of the stages {listed(allowed)}"
             name = judge.pinned_layer[group]
             text = f"{name!r} is pinned to stage {stage}, but as every stage holds a layer it must be {where}"
             finding = Finding(limit="constraints.pins", message=text, layer=name, stage=stage)
             return _report(text, [finding], f"pin {name!r} {where}")
     return None
+
+
+def listed(numbers: list[int]) -> str:
+    """Write ascending numbers, runs of three or more as "first to last"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return ", ".join(parts)
 
 
 def _report(message: str, findings: list[Finding], change: str | None) -> Infeasibility:

@@ -185,6 +185,8 @@ class Configuration:
             self._prepare(best, deadline)
             try:
                 domains = self._domains(cutoff, deadline)
+                if domains is not None and cutoff is not None:
+                    self._bisect_bound(domains, cutoff, deadline)
             except TimeOver:
                 return False
             if domains is None or domains.empty:
@@ -254,6 +256,19 @@ class Configuration:
             domains = within_work(tools.ancestry, tools.view.work, most, tools.view.state, frame.capacity)
         return pinned(domains, judge.pins)
 
+    def _bisect_bound(self, domains: Domains, cutoff: int, deadline: Deadline) -> None:
+        """Raise the bound to where pruning alone still shows that nothing is left, for the case that time runs out."""
+        if int((domains.latest - domains.earliest).sum()) < WORTH_BISECTING or not self._tools.tactics.pruning:
+            return
+        low, high = self.bound, cutoff
+        for _ in range(BISECTIONS):
+            middle = (low + high) // 2
+            left = self._domains(middle, deadline)
+            if left is None or left.empty:
+                low = self.bound = middle + 1
+            else:
+                high = middle
+
     def _round(
         self,
         domains: Domains,
@@ -317,6 +332,9 @@ class Configuration:
             self._improve(judged, judge.groups.total_order, deadline)
         return judged, news
 
+
+WORTH_BISECTING, BISECTIONS = 50, 7
+"""Thresholds from which a program may take long, and how closely the bound is then found beforehand."""
 
 NOTHING = 2**62
 """The bound of a configuration without any plan left."""

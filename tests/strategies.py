@@ -4,6 +4,7 @@ Every problem is small enough to try all its plans. Its memory and time limits a
 that they often bind and sometimes leave no plan.
 """
 
+from collections.abc import Callable
 from itertools import islice, pairwise
 from random import Random
 from typing import Any
@@ -38,13 +39,19 @@ def read(problem: Json) -> Problem:
     return validate(Problem, problem)
 
 
-def build_problem(random: Random) -> Json:
-    """Draw problems until one is small enough, then draw its limits."""
+def build_problem(
+    random: Random,
+    maker: type["Maker"] | None = None,
+    further: Callable[[Random, Json], None] | None = None,
+) -> Json:
+    """Draw problems until one is small enough, then draw its constraints, the further ones too, and its limits."""
     while True:
-        problem = _Maker(random).problem()
+        problem = (maker or Maker)(random).problem()
         if count_plans(read(problem)) <= MOST_PLANS:
             break
     _draw_constraints(random, problem)
+    if further is not None:
+        further(random, problem)
     _draw_memory(random, problem)
     _draw_time_limits(random, problem)
     return problem
@@ -62,7 +69,7 @@ def count_plans(problem: Problem) -> int:
     return total
 
 
-class _Maker:
+class Maker:
     """Draws the parts of one problem; scales of time and size are drawn once, so that the figures match."""
 
     def __init__(self, random: Random) -> None:

@@ -2,12 +2,14 @@
 
 A *place* is a device that an explicit link names, or all other devices of a node together: nothing tells these apart.
 Two places are equal when exchanging them changes nothing but names: they have as many slots, the same fabric, the same
-ways to all other places, and share their nodes with the same places. Two placements are the same when renaming equal
-places turns one into the other.
+ways to all other places, and share their nodes with the same places. Two nodes are equal when exchanging all places of
+one with those of the other, one by one, changes nothing. Two placements are the same when such exchanges, one after the
+other, turn one into the other.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations, permutations
 
 from partita.models.cluster import Cluster
 
@@ -63,38 +65,53 @@ class Places:
             self._slots |= {start: [start] for start in starts if start in named}
         self._slots = {place: slots for place, slots in self._slots.items() if slots}
         self._place_of = {slot: place for place, slots in self._slots.items() for slot in slots}
-        self._kinds: list[list[str]] = []
-        for place in self._slots:
-            kind = next((kind for kind in self._kinds if self._exchangeable(kind[0], place)), None)
-            if kind is None:
-                self._kinds.append([place])
-            else:
-                kind.append(place)
+        self._exchanges = [each for each in self._possible_exchanges() if self._changes_nothing(each)]
+        self._known: dict[Placement, Placement] = {}
 
-    def _exchangeable(self, one: str, other: str) -> bool:
-        """Tell whether two places are equal."""
-        mine, its = self._slots[one], self._slots[other]
+    def _possible_exchanges(self) -> Iterator[dict[str, str]]:
+        """Give exchanges of two places, and of all places of two nodes in any order, as renamings."""
+        for one, other in combinations(self._slots, 2):
+            yield {one: other, other: one}
+        by_node: dict[str, list[str]] = {}
+        for place in self._slots:
+            by_node.setdefault(node_of(place), []).append(place)
+        for mine, its in combinations(by_node.values(), 2):
+            if len(mine) == len(its) > 1:
+                for order in permutations(its):
+                    there = dict(zip(mine, order, strict=True))
+                    yield there | {its_one: my_one for my_one, its_one in there.items()}
+
+    def _changes_nothing(self, exchange: dict[str, str]) -> bool:
+        """Tell whether sizes, fabrics, ways and who shares a node stay as they are."""
         fabric = {node.name: node.fabric for node in self._cluster.expanded_nodes()}
-        if len(mine) != len(its) or fabric[node_of(one)] != fabric[node_of(other)]:
-            return False
-        for third, (slot, *_) in self._slots.items():
-            if third in (one, other):
-                continue
-            if way_between(self._cluster, mine[0], slot) != way_between(self._cluster, its[0], slot):
+        renamed = {place: exchange.get(place, place) for place in self._slots}
+        for place, new in renamed.items():
+            if len(self._slots[place]) != len(self._slots[new]) or fabric[node_of(place)] != fabric[node_of(new)]:
                 return False
-            if (node_of(one) == node_of(third)) != (node_of(other) == node_of(third)):
+        for one, other in combinations(self._slots, 2):
+            if (node_of(one) == node_of(other)) != (node_of(renamed[one]) == node_of(renamed[other])):
+                return False
+            before = way_between(self._cluster, self._slots[one][0], self._slots[other][0])
+            after = way_between(self._cluster, self._slots[renamed[one]][0], self._slots[renamed[other]][0])
+            if before != after:
                 return False
         return True
 
     def canonical(self, placement: Placement) -> Placement:
-        """Give the same text for placements that are the same: equal places are named in the order of first use."""
-        renamed: dict[str, str] = {}
-        for device in placement:
-            place = self._place_of[device]
-            if place not in renamed:
-                (kind,) = [kind for kind in self._kinds if place in kind]
-                renamed[place] = kind[len([used for used in renamed if used in kind])]
-        return tuple(renamed[self._place_of[device]] for device in placement)
+        """Give the same text for placements that are the same: the first of all that exchanges lead to."""
+        places = tuple(self._place_of[device] for device in placement)
+        if places not in self._known:
+            same = {places}
+            waiting = [places]
+            while waiting:
+                begun = waiting.pop()
+                for exchange in self._exchanges:
+                    further = tuple(exchange.get(place, place) for place in begun)
+                    if further not in same:
+                        same.add(further)
+                        waiting.append(further)
+            self._known |= dict.fromkeys(same, min(same))
+        return self._known[places]
 
     def placements(self, num_stages: int) -> list[Placement]:
         """Give one of each kind of placement."""

@@ -85,6 +85,6 @@ def objective_value(problem: Problem, cost: Price) -> float:
     return float(value)
 
 
-def plan_key(problem: Problem, partition: Partition, placement: Placement) -> tuple[Partition, Placement]:
-    """Give the same key for plans that differ in the names of equal devices only."""
-    return partition, places_of(problem).canonical(placement)
+def plan_key(places: Places, partition: Partition, placement: Placement) -> tuple[Partition, Placement]:
+    """Give the same key for plans that differ in the names of equal devices and nodes only."""
+    return partition, places.canonical(placement)

@@ -1,14 +1,7 @@
-import json
 import os
-import re
-import subprocess
 import sys
-import threading
-import time
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from partita.service.app import create_app
@@ -24,42 +17,11 @@ SEARCHED = [str(ROOT / "src"), DOUBLES, *filter(None, [os.environ.get("PYTHONPAT
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(SEARCHED))
 
 
-@contextmanager
-def running(*arguments, stop=True):
-    """Run a server in a process of its own; give its process and a client of it."""
-    process = subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    process.log = []
-    reader = threading.Thread(target=process.log.extend, args=(process.stderr,))
-    reader.start()
-    try:
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found, process.log
-        with httpx.Client(base_url=found[0], timeout=60, trust_env=False) as client:
-            yield process, client
-    finally:
-        process.kill() if process.poll() is None and not stop else process.terminate()
-        try:
-            process.wait(15)
-        finally:
-            process.kill()
-            process.wait()
-            reader.join()
-            process.stdout.close()
-            process.stderr.close()
-
-
-@contextmanager
-def doubled(double, **settings):
-    """Run a server whose solves are doubles."""
-    with running(str(HERE / "doubles" / "double_server.py"), double, json.dumps(settings)) as found:
-        yield found
-
-
 @pytest.fixture(scope="session")
 def real_server():
     """A server as users start it."""
+    from processes import running  # after the line above that lets it be found
+
     with running("-m", "partita.service", "serve", "--port", "0", "--slot-wait", "60") as found:
         yield found
 
@@ -82,32 +44,3 @@ def make_app():
     yield make
     for app in made:
         app.state.solves.close()
-
-
-def until(condition, seconds=10.0):
-    """Wait until something is true."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("waited in vain")
-
-
-def alive(pid):
-    """Tell whether a process runs; one that has ended and was not yet waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def pid_in(path):
-    """Wait for the number that a double leaves."""
-    until(path.exists)
-    return int(path.read_text())
-
-
-for helper in (until, alive, pid_in, doubled, running):
-    globals()[f"{helper.__name__}_fixture"] = pytest.fixture(name=helper.__name__)(lambda helper=helper: helper)

@@ -158,7 +158,7 @@ def test_late_body(make_app):
 def test_nothing_here(make_app):
     """Tests that unknown paths and wrong methods have problem documents too."""
     app = make_app()
-    for path in ("/", "/v1", "/v1/plans/", "/docs/nothing.js", "/docs/../settings.py"):
+    for path in ("/v1", "/v1/plans/", "/docs/nothing.js", "/docs/../settings.py"):
         document_in(call(app, "GET", path), 404, "not-found")
     response = call(app, "DELETE", "/v1/plans")
     document_in(response, 405, "wrong-method")
@@ -232,3 +232,9 @@ def test_too_many_at_once(make_app):
         response = plan(app, b"{}")
     document_in(response, 503, "busy")
     assert "retry-after" in response.headers
+
+
+def test_the_root_leads_to_the_docs(make_app):
+    """Tests that the address alone shows something."""
+    response = call(make_app(), "GET", "/")
+    assert (response.status_code, response.headers["location"]) == (307, "/docs")

@@ -8,6 +8,7 @@ import sys
 import pytest
 from cli_calls import partita, run_partita
 from jsonschema_rs import validator_for
+from processes import running
 from small_problems import chain
 
 from partita import __version__
@@ -147,7 +148,7 @@ def test_serve_refuses_options(options, name):
     assert name in called.err
 
 
-def test_limits_from_the_environment(running, monkeypatch):
+def test_limits_from_the_environment(monkeypatch):
     """Tests that every option of the server is an environment variable too."""
     for name, value in {"PORT": "0", "MAX_BODY": "1MiB", "MAX_LAYERS": "7", "HOST": "127.0.0.1"}.items():
         monkeypatch.setenv(f"PARTITA_{name}", value)
@@ -170,3 +171,27 @@ def test_demo():
     assert good.returncode == 0, good.stderr
     for words in ("gpt-22b", "Iteration time", "equal numbers", "8 stages"):
         assert words in good.stdout
+
+
+def test_import_tells_what_it_assumed(profile, tmp_path):
+    """Tests that one line on standard error names what no option gave, and only that."""
+    called = partita("import", "pipedream", profile)
+    assert called.err == (
+        "pipedream: assumed --devices 4, --memory-bytes 16.0 GiB, --bandwidth 1.25e+09, 4 microbatches\n"
+    )
+    given = partita("import", "pipedream", profile, "--devices", "2", "--bandwidth", "1e9", "--memory-bytes", "1GiB")
+    assert given.err == "pipedream: assumed 2 microbatches\n"
+    node = {"supportedOnFpga": 1, "fpgaLatency": 1, "size": 8}
+    file = tmp_path / "input.json"
+    file.write_text(json.dumps({"maxFPGAs": 3, "maxSizePerFPGA": 1024, "nodes": [{"id": 0, **node}], "edges": []}))
+    called = partita("import", "dnn-partitioning", str(file))
+    assert called.err == (
+        "dnn-partitioning: assumed --devices 3, --memory-bytes 1.00 KiB, --edge-cost-unit ms, 1 microbatch\n"
+    )
+
+
+def test_import_help_has_the_defaults():
+    """Tests that the help says what holds where an option is not given, as the readers have it."""
+    text = " ".join(run_partita("import", "--help", environment={"COLUMNS": "200"}).stdout.decode().split())
+    for words in ("4 (pipedream)", "16GiB (pipedream)", "1.25e9", "default ms"):
+        assert words in text

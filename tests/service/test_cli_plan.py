@@ -362,3 +362,32 @@ def test_progress_only_on_a_terminal(file, monkeypatch):
     assert "searching, best 12.00 s, bound 11.00 s" in terminal.getvalue()
     assert seen[0] is None
     assert seen[1] is not None
+
+
+def test_json_alone_on_standard_output_with_highs(file):
+    """Tests that a solver's own words do not get between the JSON, whatever file they would go to."""
+    done = run_partita("plan", "--json", "--solver", "highs", file(chain()))
+    assert done.returncode == 0, done.stderr
+    assert validate(Answer, json.loads(done.stdout)).status == "optimal"
+
+
+def test_evaluate_the_answer_to_another_problem(file, tmp_path):
+    """Tests that an answer is not priced for another problem, and that both digests are named."""
+    path = str(tmp_path / "answer.json")
+    assert partita("plan", file(chain()), "-o", path).exit_code == 0
+    theirs = json.loads(Path(path).read_text())["problem_digest"]
+    other = file(chain(training__num_microbatches=9), "other.json")
+    called = partita("evaluate", other, path)
+    assert (called.exit_code, called.out) == (2, "")
+    assert called.err.startswith(f"{path}: this answer is for another problem: its problem_digest is {theirs}")
+    ours = json.loads(partita("plan", other, "--json").out)["problem_digest"]
+    assert ours in called.err
+    del (broken := json.loads(Path(path).read_text()))["problem"]["model"]
+    assert partita("evaluate", other, file(broken, "broken.json")).exit_code == 2
+
+
+def test_evaluate_an_answer_that_was_searched_for_otherwise(file, tmp_path):
+    """Tests that options of the search do not make another problem."""
+    path, problem = str(tmp_path / "answer.json"), file(chain())
+    assert partita("plan", problem, "--candidates", "1", "--time-limit", "4", "-o", path).exit_code == 0
+    assert partita("evaluate", problem, path).exit_code == 0

@@ -266,3 +266,67 @@ def test_objective_without_a_value():
     """Tests that an unknown figure is left empty."""
     assert objective_value("tokens_per_second", metrics(tokens=None)) == ""
     assert objective_text("tokens_per_second") == "Tokens per second"
+
+
+@pytest.mark.parametrize("difference", [1e-12, -1e-12])
+def test_times_that_differ_by_rounding_are_the_same(difference):
+    """Tests that what is left of rounding is no difference."""
+    baselines = {"uniform": Baseline(metrics=metrics(12.0 * (1 + difference)), stage_sizes=(2, 1), fits=True)}
+    assert "12.00 s, the same" in report(answer(baselines=baselines))
+
+
+def test_name_of_an_unnamed_model():
+    """Tests that the file's name stands where the model has none, and only there."""
+    unnamed = chain()
+    del unnamed["model"]["name"]
+    for problem, name in ((unnamed, "mine"), (chain(), "three")):
+        file = io.StringIO()
+        print_report(answer(), read_problem(as_bytes(problem)), file, title="mine")
+        assert file.getvalue().startswith(f"{name}: 3 layers")
+
+
+def placed(rank, *devices):
+    stages = (stage(0, "a", "b"), stage(1, "c"))
+    stages = tuple(one.model_copy(update={"devices": (at,)}) for one, at in zip(stages, devices, strict=True))
+    return Candidate(rank=rank, metrics=metrics(), stages=stages)
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (("node1:0", "node0:0"), ("2 1               node0 x2", "2 1               node1 x1, node0 x1")),
+        (("node0:1", "node0:0"), ("2 1               node0:0 node0:1", "2 1               node0:1 node0:0")),
+    ],
+)
+def test_plans_of_equal_sizes(second, words):
+    """Tests that plans that differ in their placement only can be told apart."""
+    text = report(answer(candidates=(placed(1, "node0:0", "node0:1"), placed(2, *second))))
+    assert "Placement" in text
+    for part in words:
+        assert part in text
+    other = Candidate(rank=2, metrics=metrics(), stages=(stage(0, "a"), stage(1, "b", "c")))
+    assert "Placement" not in report(answer(candidates=(placed(1, "node0:0", "node0:1"), other)))
+
+
+def test_reserve():
+    """Tests that the table says that a reserve is part of the memory, where there is one."""
+    one = stage(0, "a", "b", "c")
+    kept = one.model_copy(update={"memory": one.memory.model_copy(update={"reserve_bytes": 2**30})})
+    plans = [(Candidate(rank=1, metrics=metrics(), stages=(part,)),) for part in (one, kept)]
+    assert "reserve" not in report(answer(candidates=plans[0]))
+    assert "Memory includes the reserve of 1.00 GiB." in report(answer(candidates=plans[1]))
+
+
+def test_lines_end_where_their_text_ends():
+    """Tests that no line ends in blanks."""
+    assert all(line == line.rstrip() for line in report(answer()).splitlines())
+
+
+def test_units_stay_with_their_numbers(monkeypatch):
+    """Tests that no line of a narrow report ends between a number and its unit."""
+    baselines = {"uniform": Baseline(metrics=metrics(18.0), stage_sizes=(2, 1), fits=False)}
+    for width in range(50, 90):
+        monkeypatch.setattr("partita.service.report.PIPED_WIDTH", width)
+        text = report(answer(objective="bottleneck_time", baselines=baselines))
+        figures = text[text.index("\nIteration time") : text.index("\nThroughput")].splitlines()
+        assert not any(line and line[-1].isdigit() for line in figures), figures

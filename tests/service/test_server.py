@@ -10,6 +10,7 @@ import time
 
 import httpx
 import pytest
+from processes import alive, doubled, pid_in, until
 from small_problems import as_bytes, chain
 
 JSON = {"Content-Type": "application/json"}
@@ -65,7 +66,7 @@ def test_concurrent_requests(real_client):
     assert statuses == [200] * 6
 
 
-def test_oversize_body_is_refused_before_it_is_sent(doubled):
+def test_oversize_body_is_refused_before_it_is_sent():
     """Tests that a declared length beyond the limit is refused at once."""
     with doubled("nap", max_body_bytes=1000) as (_, client):
         answer = raw(client, post(["Content-Length: 99999999999999999999999"]))
@@ -75,7 +76,7 @@ def test_oversize_body_is_refused_before_it_is_sent(doubled):
         assert b"larger than 1000 bytes" in answer
 
 
-def test_oversize_chunked_body_is_refused_on_the_way(doubled):
+def test_oversize_chunked_body_is_refused_on_the_way():
     """Tests that a body without a declared length is refused as soon as it is too large."""
     with doubled("nap", max_body_bytes=1000) as (_, client):
         chunk = b"190\r\n" + b" " * 0x190 + b"\r\n"
@@ -84,7 +85,7 @@ def test_oversize_chunked_body_is_refused_on_the_way(doubled):
         assert client.get("/healthz").status_code == 200
 
 
-def test_late_body(doubled):
+def test_late_body():
     """Tests that a body that does not come does not hold its place for ever."""
     with doubled("nap", body_timeout_s=0.3) as (_, client):
         answer = raw(client, post(["Content-Length: 100"], b"{"))
@@ -92,7 +93,7 @@ def test_late_body(doubled):
         assert b"/docs#body-late" in answer
 
 
-def test_client_that_leaves_cancels_its_solve(doubled, tmp_path, pid_in, alive, until):
+def test_client_that_leaves_cancels_its_solve(tmp_path):
     """Tests that a solve ends when nobody waits for it, and that its slot is free again."""
     with doubled("nap", solves=1, slot_wait_s=5) as (_, client):
         path = tmp_path / "pid"
@@ -103,7 +104,7 @@ def test_client_that_leaves_cancels_its_solve(doubled, tmp_path, pid_in, alive, 
         assert client.post("/v1/plans", content=b'{"nap_s": 0}', headers=JSON).status_code == 200
 
 
-def test_client_that_leaves_while_it_sends(doubled, until):
+def test_client_that_leaves_while_it_sends():
     """Tests that half a body is no error, and leaves nothing behind."""
     with doubled("nap", solves=1, max_waiting=0) as (process, client):
         raw(client, post(["Content-Length: 100"], b"{"), leave_after=lambda: time.sleep(0.1))
@@ -138,7 +139,7 @@ def test_health_while_a_large_body_is_read(real_client):
     assert slowest < max(0.5, took / 2)
 
 
-def test_crash_costs_one_answer(doubled):
+def test_crash_costs_one_answer():
     """Tests that a native crash is a problem document and that the server goes on."""
     with doubled("crash") as (process, client):
         for _ in range(3):
@@ -150,7 +151,7 @@ def test_crash_costs_one_answer(doubled):
 
 
 @pytest.mark.parametrize(("end", "exit_code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, None)])
-def test_stops_when_told(doubled, tmp_path, pid_in, alive, until, end, exit_code):
+def test_stops_when_told(tmp_path, end, exit_code):
     """Tests that a server that is told to stop does so soon, with its solves."""
     with doubled("loop", shutdown_s=1) as (process, client):
         path = tmp_path / "pid"
@@ -170,7 +171,7 @@ def _swallow(client, body):
         client.post("/v1/plans", content=body, headers=JSON)
 
 
-def test_killed_server_leaves_no_process(doubled, tmp_path, pid_in, alive, until):
+def test_killed_server_leaves_no_process(tmp_path):
     """Tests that even a server that is killed takes its solves with it."""
     with doubled("loop") as (process, client):
         path = tmp_path / "pid"

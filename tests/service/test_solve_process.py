@@ -10,6 +10,7 @@ import time
 
 import pytest
 import solve_doubles
+from processes import alive, pid_in, until
 
 from partita.service.outcomes import Answered, Cancelled, Crashed, Failed, OutOfMemory, Overran, Refused
 from partita.service.settings import GIB, Settings
@@ -62,7 +63,7 @@ def test_process_is_set_up(limit):
     assert facts["address_space"] == (limit or facts["address_space"])
 
 
-def test_overrun_is_killed(tmp_path, pid_in, alive):
+def test_overrun_is_killed(tmp_path):
     """Tests that the wall-clock limit is hard, whatever the process ignores."""
     begin = time.monotonic()
     path = tmp_path / "pid"
@@ -102,7 +103,7 @@ def _never_called(task, settings, accepted):
     raise AssertionError
 
 
-def test_kill_from_another_thread(tmp_path, pid_in, alive):
+def test_kill_from_another_thread(tmp_path):
     """Tests that a running solve can be cancelled at once."""
     path = tmp_path / "pid"
     process = SolveProcess(Task("plan", json.dumps({"pid_file": str(path)}).encode()), Settings(), solve_doubles.loop)
@@ -138,7 +139,7 @@ def test_starts_fast_when_warm():
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
-def test_no_orphans(tmp_path, pid_in, alive, until, end):
+def test_no_orphans(tmp_path, end):
     """Tests that the end of the server, even by force, is the end of its solves."""
     path = tmp_path / "pid"
     program = (

@@ -6,6 +6,7 @@ import time
 
 import pytest
 import solve_doubles
+from processes import alive, pid_in, until
 
 from partita.service.outcomes import Answered
 from partita.service.settings import Settings
@@ -68,7 +69,7 @@ def test_busy_when_too_many_are_under_way():
     solves.close()
 
 
-def test_cancelled_solve_is_killed_and_makes_room(tmp_path, pid_in, alive, until):
+def test_cancelled_solve_is_killed_and_makes_room(tmp_path):
     """Tests that a cancelled solve ends, and that the next one gets its slot."""
 
     async def scenario(solves):
@@ -99,7 +100,7 @@ def test_cancelled_while_waiting():
     assert isinstance(within(solve_doubles.nap, scenario, solves=1, slot_wait_s=5), Answered)
 
 
-def test_close_kills_what_runs(tmp_path, pid_in, alive):
+def test_close_kills_what_runs(tmp_path):
     """Tests that closing leaves no process and that nothing begins afterwards."""
 
     async def scenario(solves):

@@ -1,10 +1,12 @@
 """Tests that the solver agrees with trying every plan, on random small problems."""
 
+from collections.abc import Callable
 from functools import cache
 from random import Random
 
 import pytest
 
+from oracle.coinciding import coinciding_problem
 from oracle.comparison import check_answer, check_candidate
 from oracle.facts import read_facts
 from oracle.partitions import partitions, stage_counts
@@ -14,24 +16,28 @@ from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.review import evaluate_plan
-from strategies import read, seeded_problem
+from strategies import Json, read, seeded_problem
+
+Make = Callable[[int], Json]
 
 ONCE_WRONG = (610, 755, 790, 908, 1659, 1678, 2237, 2403, 2604, 2849, 2957)
 """Further seeds, whose problems the solver once got wrong."""
 SEEDS = (*range(300), *ONCE_WRONG)
+COINCIDING = tuple(range(60))
+"""Seeds of the second generator: equal paths, equal nodes, pins on joined layers."""
 
 
 @cache
-def problem_of(seed: int, solver: str = "auto") -> Problem:
+def problem_of(seed: int, solver: str = "auto", make: Make = seeded_problem) -> Problem:
     """Give the seed's problem with time enough to prove everything."""
     search = {"candidates": 5, "time_limit_s": 120.0, "workers": 1, "solver": solver}
-    return read(seeded_problem(seed) | {"search": search})
+    return read(make(seed) | {"search": search})
 
 
 @cache
-def plans_of(seed: int) -> list[Plan]:
+def plans_of(seed: int, make: Make = seeded_problem) -> list[Plan]:
     """Give every plan of the seed's problem, best first."""
-    return every_plan(problem_of(seed))
+    return every_plan(problem_of(seed, make=make))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -46,6 +52,14 @@ def test_highs_finds_the_best_plans(seed: int) -> None:
     """Tests the same with HiGHS, which works with floating-point numbers."""
     problem = problem_of(seed, "highs")
     check_answer(problem, plan_problem(problem), plans_of(seed), tolerance=1e-6)
+
+
+@pytest.mark.parametrize(("solver", "tolerance"), [("cp-sat", 1e-9), ("highs", 1e-6)])
+@pytest.mark.parametrize("seed", COINCIDING)
+def test_paths_that_coincide(seed: int, solver: str, tolerance: float) -> None:
+    """Tests the same with both solvers where paths cost the same, nodes are equal and joined layers are pinned."""
+    problem = problem_of(seed, solver, coinciding_problem)
+    check_answer(problem, plan_problem(problem), plans_of(seed, coinciding_problem), tolerance)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

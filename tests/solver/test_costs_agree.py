@@ -8,6 +8,7 @@ import pytest
 from partita.models.problem import Problem
 from partita.solver.configuration import Tactics
 from partita.solver.cuts import CutPool, cut_times
+from partita.solver.deadline import Deadline
 from partita.solver.figures import ACCURACY
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import stages_of
@@ -52,7 +53,7 @@ def test_intervals_are_priced_like_stages(seed: int) -> None:
     view = IntervalView(instance, judge.figures, judge.groups)
     endings = {
         ending.end: (ending.memory(in_flight).copy(), ending.busy.copy())
-        for ending in view.endings()
+        for ending in view.endings(Deadline.after(60))
         if ending.end in cuts
     }
     busy = measures.times.forward_busy + measures.times.backward_busy

@@ -1,0 +1,201 @@
+"""Tests every finding of arithmetic with its numbers, on chains worked out by hand."""
+
+from typing import Any
+
+import pytest
+
+from oracle.small import FREE, Json, equal_layers, small_problem
+from partita.models.answer import Finding, Infeasibility
+from partita.models.problem import Problem
+from partita.solver.planner import plan_problem
+
+
+def why_not(problem: Problem) -> Infeasibility:
+    """Plan a problem that has no plan and give the reason."""
+    answer = plan_problem(problem)
+    assert answer.status == "infeasible"
+    assert answer.candidates == ()
+    assert answer.infeasibility is not None
+    return answer.infeasibility
+
+
+def only_finding(problem: Problem) -> Finding:
+    """Give the one finding of a problem that has no plan."""
+    reason = why_not(problem)
+    (finding,) = reason.findings
+    assert reason.limits_in_force == (finding.limit,)
+    return finding
+
+
+def weighing(**sizes: int) -> dict[str, Json]:
+    """Give layers of 1 s with weights of so many bytes."""
+    return {name: {"forward_s": 1.0, "weight_bytes": size} for name, size in sizes.items()}
+
+
+def numbers(finding: Finding) -> tuple[Any, ...]:
+    """Give the numbers of a finding."""
+    return finding.needed, finding.available, finding.short_by, finding.unit
+
+
+def test_a_layer_that_is_too_large() -> None:
+    """Tests 150 bytes of weights on devices of 100."""
+    finding = only_finding(small_problem(weighing(a=60, b=150), memory=100))
+    assert numbers(finding) == (150, 100, 50, "bytes")
+    assert (finding.limit, finding.layer, finding.device) == ("memory_bytes of gpu", "b", "node0:0")
+    assert finding.message == "layer 'b': needs 150 bytes, node0:0 allows 100: short by 50"
+
+
+def test_everything_that_a_layer_needs() -> None:
+    """Tests 20 of weights, 20 of gradients, 40 of state, 1 microbatch of 30, 7 of workspace, 3 in reserve: 120."""
+    layer = {"forward_s": 1.0, "weight_bytes": 20, "activation_bytes": 30, "workspace_bytes": 7}
+    problem = small_problem(
+        {"a": layer, "b": {"forward_s": 1.0}},
+        memory=119,
+        reserve=3,
+        schedule="1f1b",
+        num_microbatches=4,
+        num_stages=2,
+        optimizer="adam",
+    )
+    finding = only_finding(problem)
+    assert numbers(finding) == (120, 119, 1, "bytes")
+    assert "3 of them reserved" in finding.message
+
+
+def test_a_group_that_is_too_large() -> None:
+    """Tests two layers that must share a stage, by 60 and 70 bytes and a limit of 110 on devices of 200."""
+    problem = small_problem(
+        weighing(a=60, b=70, c=1),
+        memory=200,
+        constraints={"together": [["a", "b"]]},
+        limits={"peak_memory_bytes": 110},
+    )
+    finding = only_finding(problem)
+    assert numbers(finding) == (130, 110, 20, "bytes")
+    assert (finding.limit, finding.layer) == ("limits.peak_memory_bytes", "a")
+    assert "2 layers that must share a stage" in finding.message
+
+
+def test_named_weights_and_buffers_of_a_layer() -> None:
+    """Tests that what a layer holds together with others counts as well: 10 + 50 + 45 on devices of 100."""
+    model = {
+        "weights": [{"name": "w", "bytes": 50, "layers": ["a", "c"]}],
+        "buffers": [{"name": "v", "bytes": 45, "layers": ["a"]}],
+    }
+    finding = only_finding(small_problem(weighing(a=10, b=0, c=0), memory=100, model=model))
+    assert (finding.layer, numbers(finding)) == ("a", (105, 100, 5, "bytes"))
+
+
+def test_too_much_in_all() -> None:
+    """Tests four layers of 60 bytes on two devices of 100: short by 40, and three stages would have room."""
+    reason = why_not(small_problem(weighing(a=60, b=60, c=60, d=60), memory=100))
+    (finding,) = reason.findings
+    assert numbers(finding) == (240, 200, 40, "bytes")
+    assert reason.smallest_change is not None
+    assert reason.smallest_change.startswith("at least 3 devices of this size, in 3 stages")
+
+
+def test_shared_weights_count_once_in_all() -> None:
+    """Tests 2 * 60 and a shared 90 on two devices of 104, 4 of them reserved: 210 of 200."""
+    model = {"weights": [{"name": "w", "bytes": 40, "layers": ["a"]}, {"name": "v", "bytes": 90, "layers": ["c"]}]}
+    problem = small_problem(weighing(a=30, b=50, c=0), memory=104, reserve=4, model=model)
+    assert numbers(only_finding(problem)) == (210, 200, 10, "bytes")
+
+
+def test_a_limit_on_the_iteration() -> None:
+    """Tests T >= total / (1 - (1 - 1/m)^p) = 6 / (1 - 0.75^2) for two layers of 1 + 2 s, m = 4, p = 2."""
+    layers = equal_layers("ab", forward_s=1.0, backward_s=2.0)
+    problem = small_problem(layers, schedule="1f1b", num_microbatches=4, limits={"iteration_time_s": 10.0})
+    finding = only_finding(problem)
+    assert finding.limit == "limits.iteration_time_s"
+    assert finding.needed == pytest.approx(6 / (1 - 0.75**2), rel=1e-8)
+    assert (finding.available, finding.unit) == (10.0, "s")
+    assert finding.short_by == pytest.approx(6 / (1 - 0.75**2) - 10, rel=1e-7)
+
+
+def test_a_limit_on_the_bottleneck() -> None:
+    """Tests that the longest layer alone needs 3 s where 2 s are allowed."""
+    layers = {"a": {"forward_s": 1.0}, "b": {"forward_s": 3.0}, "c": {"forward_s": 1.0}}
+    reason = why_not(small_problem(layers, devices=3, limits={"bottleneck_time_s": 2.0}))
+    (finding,) = reason.findings
+    assert numbers(finding) == (pytest.approx(3.0), 2.0, pytest.approx(1.0), "s")
+    assert finding.limit == "limits.bottleneck_time_s"
+    assert reason.smallest_change == "raise limits.bottleneck_time_s to at least 3"
+
+
+def test_too_few_groups() -> None:
+    """Tests three stages for two groups."""
+    problem = small_problem("abc", devices=3, num_stages=3, constraints={"together": [["a", "b"]]})
+    reason = why_not(problem)
+    (finding,) = reason.findings
+    assert (finding.limit, finding.needed, finding.available) == ("training.num_stages", 3, 2)
+    assert "leave 2 groups of layers" in finding.message
+    assert reason.smallest_change == "num_stages of at most 2"
+
+
+def test_too_few_slots() -> None:
+    """Tests three stages of two devices on two nodes of three devices: one stage fits on each."""
+    nodes = [{"name": name, "device": "gpu", "count": 3, "fabric": FREE, "uplink": FREE} for name in "uv"]
+    reason = why_not(small_problem("abc", nodes=nodes, num_stages=3, tensor_parallel=2))
+    (finding,) = reason.findings
+    assert (finding.needed, finding.available) == (3, 2)
+    assert "the nodes have room for 2 stages" in finding.message
+
+
+def test_pins_against_the_order() -> None:
+    """Tests that b behind a is pinned before it, past a layer without a pin."""
+    problem = small_problem("axb", devices=3, num_stages=2, constraints={"pins": {"a": 1, "b": 0}})
+    finding = only_finding(problem)
+    assert (finding.limit, finding.layer, finding.stage) == ("constraints.pins", "b", 0)
+    assert finding.message == "'a' is pinned to stage 1 but comes before 'b', which is pinned to stage 0"
+
+
+@pytest.mark.parametrize("by", ["cut_after", "buffer"])
+def test_pins_that_tear_layers_apart(by: str) -> None:
+    """Tests the chain x, a, b, c: a and b share a stage by what is asked, but are pinned to 0 and 1."""
+    buffer = {"name": "cache", "bytes": 1, "layers": ["a", "b"], "mutated": True}
+    problem = small_problem(
+        "xabc",
+        num_stages=2,
+        model={"buffers": [buffer]} if by == "buffer" else {},
+        constraints={"pins": {"a": 0, "b": 1}} | ({"cut_after": ["x", "b"]} if by == "cut_after" else {}),
+    )
+    finding = only_finding(problem)
+    assert finding.limit == "constraints.pins"
+    assert "'a'" in finding.message and "'b'" in finding.message
+    assert "stages 0 and 1" in finding.message
+
+
+def test_a_pin_out_of_reach() -> None:
+    """Tests that the first layer of a chain is on stage 0, and the last on the last stage."""
+    for name, stage, where in (("a", 1, 0), ("d", 0, 1)):
+        problem = small_problem("abcd", num_stages=2, constraints={"pins": {name: stage}})
+        finding = only_finding(problem)
+        assert (finding.limit, finding.layer, finding.stage) == ("constraints.pins", name, stage)
+        assert f"must be on stage {where}" in finding.message
+
+
+def test_a_pin_between_the_numbers_of_stages_allowed() -> None:
+    """Tests that no reason calls a stage possible to which the layer is pinned in vain: 0 of 1 or 4 of 5, not 2."""
+    problem = small_problem("abcdef", devices=6, num_stages=[1, 5], constraints={"pins": {"f": 2}})
+    reason = why_not(problem)
+    assert "0 to 4" not in reason.model_dump_json()
+
+
+def test_limits_that_only_together_leave_no_plan() -> None:
+    """Tests layers of 60, 60 and 50 bytes on two devices of 105: each limit could be kept, and all are named."""
+    problem = small_problem(
+        weighing(a=60, b=60, c=50),
+        memory=105,
+        limits={"bottleneck_time_s": 5.0},
+        constraints={"apart": [["a", "b"]], "cut_after": ["a", "b", "c"]},
+    )
+    reason = why_not(problem)
+    assert reason.findings == ()
+    assert reason.limits_in_force == (
+        "memory_bytes of gpu (105 bytes on each device)",
+        "training.num_stages (1 to 2)",
+        "limits.bottleneck_time_s (5 s)",
+        "constraints.apart",
+        "constraints.cut_after",
+    )
