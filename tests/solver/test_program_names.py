@@ -1,6 +1,7 @@
 """Tests that the formulation as it is written names every family of rows that is built."""
 
 import ast
+import re
 from pathlib import Path
 
 import partita.solver.program
@@ -47,7 +48,7 @@ def names_passed(path: Path, parameter: str) -> set[str]:
 
 def test_every_family_of_rows_is_in_the_formulation() -> None:
     """Tests that the docstring of the program names each family as a word."""
-    words = set((partita.solver.program.__doc__ or "").replace(",", " ").replace("`", " ").replace(":", " ").split())
+    words = set(re.findall(r"\w+", partita.solver.program.__doc__ or ""))
     missing = {name: rows - words for name, rows in rows_built().items() if rows - words}
     assert not missing
 
