@@ -147,8 +147,17 @@ def one(choice: int | tuple[int, ...]) -> int:
     return choice
 
 
-def build_instance(problem: Problem, only: frozenset[str] | None = None) -> Instance:
-    """Resolve a supported problem into arrays, on the nodes named ``only`` where these are given.
+def build_instance(problem: Problem, only: frozenset[str] | None = None, most_stages: int | None = None) -> Instance:
+    """Resolve a supported problem into arrays.
+
+    Parameters
+    ----------
+    problem
+        What to resolve.
+    only
+        The nodes to keep; None for all.
+    most_stages
+        The most stages that are placed; None for as many as the problem allows.
 
     Raises
     ------
@@ -167,7 +176,10 @@ def build_instance(problem: Problem, only: frozenset[str] | None = None) -> Inst
         buffers=_plain(problem.model.buffers, [item.name for item in problem.model.buffers], index),
         shared=_plain(problem.model.shared_activations, [], index),
         topology=Topology(
-            problem.cluster, one(training.tensor_parallel) * one(training.data_parallel), problem.most_stages(), only
+            problem.cluster,
+            one(training.tensor_parallel) * one(training.data_parallel),
+            most_stages or problem.most_stages(),
+            only,
         ),
         factors=factors,
     )

@@ -46,7 +46,7 @@ def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
     stage = _stages(problem, given)
     devices = _devices(problem, given)
     only = None if devices is None else frozenset(name.partition(":")[0] for each in devices for name in each)
-    instance = build_instance(problem, only)
+    instance = build_instance(problem, only, int(stage.max()) + 1)
     _refuse_wrong_order(instance, stage)
     _, too_much = affordable(instance, [int(stage.max()) + 1], problem.search.time_limit_s)
     if too_much is not None:

@@ -82,7 +82,7 @@ class Topology:
             own = node.name if node.name in linked or node.name in singled_out else None
             sort = (node.count // width, node.fabric, node.uplink, own)
             kept[sort] = kept.get(sort, 0) + 1
-            if kept[sort] > most_stages:
+            if kept[sort] > most_stages and only is None:
                 continue
             self.nodes[node.name] = node
             names = [f"{node.name}:{index}" for index in range(node.count)]

@@ -180,3 +180,21 @@ def test_layers_that_are_missing_or_unknown() -> None:
     assert refusal(small_problem(LAYERS), "a", "b") == [("/plan/stages", "missing_layers")]
     assert refusal(small_problem(LAYERS), "ab", "cx") == [("/plan/stages/1/layers/1", "unknown_name")]
     assert refusal(small_problem(LAYERS), "ab", "cb") == [("/plan/stages/1/layers/1", "repeated")]
+
+
+def test_more_stages_than_asked_on_more_nodes() -> None:
+    """Tests that a plan with more stages, on more equal nodes, than asked for is priced, and said to be so."""
+    layers = [{"name": f"l{i}", "forward_s": 1.0, "backward_s": 2.0} for i in range(6)]
+    link = {"bandwidth_bytes_per_s": 1e9}
+    node = {"name": "n", "replicas": 3, "device": "gpu", "count": 1, "uplink": link}
+    data = {
+        "model": {"layers": layers},
+        "cluster": {"devices": {"gpu": {"memory_bytes": "1GB"}}, "nodes": [node]},
+        "training": {"schedule": "1f1b", "num_stages": 1, "num_microbatches": 2},
+    }
+    stages = [{"layers": [f"l{2 * k}", f"l{2 * k + 1}"], "devices": [f"n{k}:0"]} for k in range(3)]
+    for plan in ({"stages": stages}, {"stage_sizes": [2, 2, 2]}):
+        answer = evaluate_plan(validate(Problem, data), validate(GivenPlan, plan))
+        assert [stage.devices for stage in answer.candidates[0].stages] == [("n0:0",), ("n1:0",), ("n2:0",)]
+        assert answer.infeasibility is not None
+        assert answer.infeasibility.limits_in_force == ("training.num_stages",)
