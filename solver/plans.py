@@ -107,13 +107,13 @@ class Judge:
         return int(min(seconds * (1 + LIMIT_TOLERANCE) / self.figures.tick, MOST_TICKS))
 
     def among_equals(self, objective: int) -> "Judge":
-        """Give the judge that wants the smallest peak memory of plans whose objective is at most this, in ticks."""
-        other = copy(self)
+        """Give the judge that wants the smallest peak memory of plans as good as this objective, in ticks."""
+        other, most = copy(self), within_rounding(objective)
         other.metric = "peak_memory"
         if self.metric == "iteration_time":
-            other.iteration_limit = objective
+            other.iteration_limit = most
         else:
-            other.bottleneck_limit = objective
+            other.bottleneck_limit = most
         return other
 
     def admits(self, stage: IntArray) -> bool:
@@ -186,6 +186,12 @@ class Judge:
 LIMIT_TOLERANCE = ACCURACY
 """A plan that meets a time limit to this fraction keeps it."""
 
+
+def within_rounding(objective: int) -> int:
+    """Give the largest objective, in ticks, that equals this one but for the rounding to ticks."""
+    return objective + int(objective * ACCURACY)
+
+
 MOST_KEPT = 2000
 """Plans kept in a pool; the worst are forgotten."""
 
@@ -205,8 +211,8 @@ class PlanPool:
                 self._plans = {each.signature: each for each in kept}
 
     def equal_to(self, objective: int) -> list[Judged]:
-        """Give the plans with this objective."""
-        return [each for each in self._plans.values() if each.objective == objective]
+        """Give the plans that are as good as this objective."""
+        return [each for each in self._plans.values() if each.objective <= within_rounding(objective)]
 
     def best(self, excluded: set[Signature]) -> Judged | None:
         """Give the first plan in order that is not excluded."""

@@ -24,7 +24,7 @@ from partita.solver.figures import ACCURACY, choose_tick, make_figures, rounding
 from partita.solver.grouping import group_layers
 from partita.solver.instance import Instance, build_instance
 from partita.solver.intervals import IntervalView
-from partita.solver.plans import Judge, Judged, PlanPool
+from partita.solver.plans import Judge, Judged, PlanPool, within_rounding
 from partita.solver.ranking import Ranked, Ranking, least_objective, rank
 
 
@@ -188,12 +188,12 @@ class Session:
         value = self.reported(candidates[0])
         bound = self._bound_value(ranking.bound, best.objective, candidates[0])
         gap = _relative_gap(value, bound)
-        closed = ranking.bound > best.objective - self.backend.resolution(best.objective)
+        closed = within_rounding(ranking.bound) > best.objective - self.backend.resolution(best.objective)
         return ("optimal" if closed else "feasible"), bound, gap
 
     def _bound_value(self, bound: int, objective: int, candidate: Candidate) -> float | None:
         """Give a bound in the unit of the objective; the plan's own value where it is met."""
-        if bound >= objective:
+        if within_rounding(bound) >= objective:
             return self.reported(candidate)
         return self._value(bound) if bound > 0 else None
 

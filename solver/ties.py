@@ -10,7 +10,7 @@ from dataclasses import replace
 from partita.solver.backends.base import Backend
 from partita.solver.configuration import Configuration, Tools
 from partita.solver.deadline import Deadline
-from partita.solver.plans import Judged, PlanPool
+from partita.solver.plans import Judged, PlanPool, within_rounding
 
 
 def smallest_memory(
@@ -39,11 +39,11 @@ def smallest_memory(
     tied = replace(tools, judge=judge, backend=backend, plans=pool)
     ranked = {each.signature for each in before}
     for configuration in open_:
-        if configuration.bound <= best.objective:
+        if configuration.bound <= within_rounding(best.objective):
             first = pool.best(ranked)
             configuration.among_equals(tied).search(first, before, deadline, lambda bound: None)
     found = pool.best(ranked)
     if found is None:
         return best
     again = tools.judge.rejudge(found)
-    return best if again is None or again.key > best.key else again
+    return best if again is None or again.measures.peak_memory >= best.measures.peak_memory else again
