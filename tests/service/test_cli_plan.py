@@ -295,8 +295,8 @@ def test_interrupt_during_the_search():
         assert process.stderr.readline() == b"begun\n"
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-        assert time.monotonic() - begin < 5
+        assert process.wait(40) == 130
+        assert time.monotonic() - begin < 30
         assert process.stderr.read() == b""
 
 
