@@ -72,19 +72,7 @@ def gpt_22b() -> Json:
     words = {"name": "word_embeddings", "bytes": vocabulary * hidden * HALF // degree, "layers": ["embedding", "head"]}
     return {
         "model": {"name": "gpt-22b", "layers": [embedding, *blocks(num_blocks, block), head], "weights": [words]},
-        "cluster": {
-            "devices": {"a100-80gb": {"memory_bytes": "80GB", "reserve_bytes": "8GB"}},
-            "nodes": [
-                {
-                    "name": "node",
-                    "replicas": 8,
-                    "device": "a100-80gb",
-                    "count": degree,
-                    "fabric": {"bandwidth_bytes_per_s": nvlink, "latency_s": 3e-6},
-                    "uplink": {"bandwidth_bytes_per_s": 25e9, "latency_s": 5e-6},
-                }
-            ],
-        },
+        "cluster": a100_nodes(8, degree, nvlink),
         "training": {
             "schedule": "1f1b",
             "num_stages": 8,
@@ -95,6 +83,19 @@ def gpt_22b() -> Json:
             "optimizer": "adam_mixed",
         },
     }
+
+
+def a100_nodes(replicas: int, count: int, nvlink: float) -> Json:
+    """Give nodes of A100 with NVLink inside and one HDR InfiniBand link for every device between them."""
+    node = {
+        "name": "node",
+        "replicas": replicas,
+        "device": "a100-80gb",
+        "count": count,
+        "fabric": {"bandwidth_bytes_per_s": nvlink, "latency_s": 3e-6},
+        "uplink": {"bandwidth_bytes_per_s": 25e9, "latency_s": 5e-6},
+    }
+    return {"devices": {"a100-80gb": {"memory_bytes": "80GB", "reserve_bytes": "8GB"}}, "nodes": [node]}
 
 
 def heavy_ends() -> Json:
