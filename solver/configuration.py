@@ -30,8 +30,8 @@ from partita.solver.warm_start import Frame, Price, by_memory, by_time, regardle
 MOST_VARIABLES = 200_000
 """A program of more thresholds than this is not built: it would not be solved, and building it takes a minute."""
 
-SECONDS_PER_VARIABLE = 2e-4
-"""Time to build a program and to hand it to a backend, per threshold."""
+SECONDS_PER_VARIABLE, SLOWER_IN_GRAPHS = 2e-4, 3
+"""Time to build a program and to hand it to a backend, per threshold; where tensors skip layers it takes longer."""
 
 
 @dataclass
@@ -280,7 +280,8 @@ class Configuration:
         """Solve the program once; True when nothing better exists, False when time ran out, None to go on."""
         tools, judge, cutoff = self._tools, self._tools.judge, self._cutoff(best)
         size = int((domains.latest - domains.earliest).sum())
-        if size > MOST_VARIABLES or size * SECONDS_PER_VARIABLE > deadline.remaining:
+        each = SECONDS_PER_VARIABLE * (1 if judge.groups.total_order else SLOWER_IN_GRAPHS)
+        if size > MOST_VARIABLES or size * each > deadline.remaining:
             return False
         limits = self._limits(cutoff)
         most_time = longest_time(judge.instance, judge.figures, self.num_stages)

@@ -272,7 +272,8 @@ def test_both_from_standard_input():
 
 
 SLOW = """
-import ctypes, sys, threading
+import ctypes, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts in the background without it
 threading.Thread(target=ctypes.CDLL(None).sleep, args=(60,), daemon=True).start()  # as the threads of a library
 import partita.solver.planner as planner
 def slow(problem, *, on_progress):
