@@ -8,6 +8,7 @@ from partita.models.answer_plan import Boundary, Metrics, Stage, TiedWeight
 from partita.models.base import Many, Model
 from partita.models.objective import Objective
 from partita.models.problem import Problem
+from partita.models.schedule import Schedule
 
 Status = Literal["optimal", "feasible", "infeasible", "no_solution"]
 
@@ -19,6 +20,8 @@ class Candidate(Model):
     ----------
     rank
         1 for the best.
+    schedule
+        The schedule that it runs.
     metrics, stages, boundaries, tied_weights
         What it costs and what it is.
     best_bound
@@ -26,6 +29,7 @@ class Candidate(Model):
     """
 
     rank: int
+    schedule: Schedule
     metrics: Metrics
     stages: Many[Stage]
     boundaries: Many[Boundary] = ()
@@ -39,6 +43,31 @@ class Baseline(Model):
     metrics: Metrics
     stage_sizes: Many[int]
     fits: bool
+
+
+ScheduleStatus = Literal["optimal", "feasible", "cut_off", "infeasible", "no_solution"]
+
+
+class ScheduleResult(Model):
+    """What was found under one of several schedules.
+
+    Attributes
+    ----------
+    schedule
+        The schedule.
+    status
+        As for the answer; ``cut_off`` where the search ended early because its bound is worse than a plan of another
+        schedule.
+    objective_value
+        That of its best plan, in the unit of the objective; None where there is none.
+    best_bound
+        Proven bound on any of its plans; None if unknown.
+    """
+
+    schedule: Schedule
+    status: ScheduleStatus
+    objective_value: float | None = None
+    best_bound: float | None = None
 
 
 class Finding(Model):
@@ -113,6 +142,8 @@ class Answer(Model):
         Distance between the best plan and the bound, as a fraction of the plan; None if unknown.
     candidates
         The plans, best first.
+    schedules
+        Where several schedules are compared: what was found under each, best first.
     baselines
         What simple rules would have given, by their names.
     infeasibility
@@ -132,6 +163,7 @@ class Answer(Model):
     best_bound: float | None = None
     relative_gap: float | None = None
     candidates: Many[Candidate] = ()
+    schedules: Many[ScheduleResult] = ()
     baselines: dict[str, Baseline] = Field(default={})
     infeasibility: Infeasibility | None = None
     assumptions: Many[str] = ()

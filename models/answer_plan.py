@@ -21,36 +21,54 @@ class Metrics(Model):
     peak_memory_bytes
         The largest total of any device.
     bottleneck_time_s
-        The longest busy time per microbatch of any device or, with ``overlapped``, of any boundary in one direction.
+        The longest busy time per microbatch of any device, all its stages together, or, with ``overlapped``, of any
+        boundary in one direction.
+    microbatches_per_second
+        In steady state: one in every ``bottleneck_time_s``; None where that is 0.
     bubble_fraction
         The idle share of device time, 0 to 1; None where an iteration takes no time.
     inter_node_bytes
         Bytes between nodes in one iteration.
+    queued_iteration_time_s
+        The iteration's time where transfers that share an uplink wait for each other; None unless
+        ``training.queueing`` asks for it.
+    queueing_gap
+        By how much that exceeds ``iteration_time_s``, as a fraction of ``queued_iteration_time_s``; None where it is
+        not asked for.
     """
 
     iteration_time_s: float
     tokens_per_second: float | None
     peak_memory_bytes: ByteCount
     bottleneck_time_s: float
+    microbatches_per_second: float | None
     bubble_fraction: float | None
     inter_node_bytes: ByteCount
+    queued_iteration_time_s: float | None = None
+    queueing_gap: float | None = None
 
 
 class Memory(Model):
-    """Bytes of a stage on each of its devices; ``total_bytes`` is the sum of all that is needed.
+    """A stage's share of each of its devices, in bytes, at the moment when the device's activations are largest.
+
+    What the stages of a device have in common is counted at one of them only: a weight or buffer that several of them
+    use, the workspace, the reserve. So the totals of the stages of a device add up to the device's total.
 
     Attributes
     ----------
     weights_bytes, gradients_bytes, optimizer_bytes, buffers_bytes
         Model state.
     activations_bytes, in_flight
-        What ``in_flight`` microbatches keep from forward to backward.
+        What ``in_flight`` microbatches keep from forward to backward, and what others still keep for their weight
+        gradient.
+    awaiting_weight_gradient
+        Microbatches, at the same moment, whose input gradient is done and whose weight gradient is still to come.
     communication_bytes, workspace_bytes
         Buffers for transfers; the largest transient need of a layer.
     reserve_bytes
         Kept free on purpose; part of ``total_bytes``.
     total_bytes, capacity_bytes
-        The sum; the device's whole memory.
+        The sum of all that is needed; the device's whole memory.
     """
 
     weights_bytes: ByteCount
@@ -59,6 +77,7 @@ class Memory(Model):
     buffers_bytes: ByteCount
     activations_bytes: ByteCount
     in_flight: int
+    awaiting_weight_gradient: int = 0
     communication_bytes: ByteCount
     workspace_bytes: ByteCount
     reserve_bytes: ByteCount
@@ -72,7 +91,7 @@ class Stage(Model):
     Attributes
     ----------
     index, rank
-        Position among the stages; position in the pipeline of the rank that runs it.
+        Position among the stages; the rank that runs it, counted from 0: stages of one rank share its devices.
     devices
         The devices that hold it (``node0:5``).
     layers, recompute
@@ -80,7 +99,7 @@ class Stage(Model):
     forward_s, backward_s, weight_gradient_s
         Seconds for one microbatch; ``weight_gradient_s`` is part of ``backward_s``.
     memory
-        Bytes on each device.
+        Its share of each of its devices.
     """
 
     index: int

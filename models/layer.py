@@ -1,6 +1,6 @@
 """A layer and the other measured ways to run it."""
 
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -18,9 +18,28 @@ COSTS = (
     "backward_s",
     "weight_gradient_s",
     "activation_bytes",
+    "weight_gradient_bytes",
     "workspace_bytes",
     "weight_bytes",
     "output_bytes",
+)
+"""What an option may replace; ``weight_gradient_bytes`` may be None, all others are numbers."""
+
+
+class _Share(NamedTuple):
+    """A cost that is a part of another one, and the words for it."""
+
+    part: str
+    whole: str
+    name: str
+    unit: str
+    exceed: str
+    less: str
+
+
+_SHARES = (
+    _Share("weight_gradient_s", "backward_s", "the weight gradient", "s", "take longer", "shorter"),
+    _Share("weight_gradient_bytes", "activation_bytes", "what the weight gradient needs", "bytes", "be more", "less"),
 )
 
 
@@ -34,7 +53,7 @@ class LayerOption(Model):
         parallelism, in this scenario. At least one is given; all that are given must hold.
     forward_s, backward_s, weight_gradient_s
         Seconds of one microbatch, as in ``Layer``.
-    activation_bytes, workspace_bytes, weight_bytes, output_bytes
+    activation_bytes, weight_gradient_bytes, workspace_bytes, weight_bytes, output_bytes
         Bytes, as in ``Layer``.
     """
 
@@ -46,6 +65,7 @@ class LayerOption(Model):
     backward_s: Seconds | None = None
     weight_gradient_s: Seconds | None = None
     activation_bytes: Bytes | None = None
+    weight_gradient_bytes: Bytes | None = None
     workspace_bytes: Bytes | None = None
     weight_bytes: Bytes | None = None
     output_bytes: Bytes | None = None
@@ -84,6 +104,9 @@ class Layer(Model):
         The part of ``backward_s`` that a zero-bubble schedule may postpone.
     activation_bytes
         Bytes kept from forward to backward for one microbatch.
+    weight_gradient_bytes
+        The part of ``activation_bytes`` that stays from the input gradient until the weight gradient is done; None
+        means all of it.
     workspace_bytes
         Bytes needed only while the layer runs.
     weight_bytes
@@ -99,6 +122,7 @@ class Layer(Model):
     backward_s: Seconds = 0.0
     weight_gradient_s: Seconds = 0.0
     activation_bytes: Bytes = 0
+    weight_gradient_bytes: Bytes | None = None
     workspace_bytes: Bytes = 0
     weight_bytes: Bytes = 0
     output_bytes: Bytes = 0
@@ -106,15 +130,13 @@ class Layer(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.weight_gradient_s <= self.backward_s and not self.options:
+        if self.weight_gradient_s <= self.backward_s and self.weight_gradient_bytes is None and not self.options:
             return self
         faults = Faults()
-        if self.weight_gradient_s > self.backward_s:
-            detail = f"the weight gradient is a part of backward_s ({self.backward_s:g} s) and cannot take longer"
-            faults.add(("weight_gradient_s",), detail, self.weight_gradient_s)
+        for share in _SHARES:
+            _check_share(faults, self, share)
         first: dict[object, int] = {}
         for index, option in enumerate(self.options):
-            _check_option_times(faults, index, self, option)
             if first.setdefault(option.selectors, index) != index:
                 detail = f"applies in the same case as option {first[option.selectors]}; keep one of them"
                 faults.add(("options", index), detail, code="repeated")
@@ -122,15 +144,24 @@ class Layer(Model):
         return self
 
 
-def _check_option_times(faults: Faults, index: int, layer: Layer, option: LayerOption) -> None:
-    """Refuse an option in which, with what it inherits, the weight gradient takes longer than the backward pass."""
-    whole = layer.backward_s if option.backward_s is None else option.backward_s
-    part = layer.weight_gradient_s if option.weight_gradient_s is None else option.weight_gradient_s
-    if part <= whole or layer.weight_gradient_s > layer.backward_s:
+def _check_share(faults: Faults, layer: Layer, share: _Share) -> None:
+    """Refuse a part that exceeds its whole, in the layer and, with what they inherit, in its options."""
+    own_part, own_whole = getattr(layer, share.part), getattr(layer, share.whole)
+    if own_part is not None and own_part > own_whole:
+        faults.add((share.part,), _too_much(share, own_whole), own_part)
         return
-    if option.weight_gradient_s is None:
-        detail = f"shorter than the layer's weight_gradient_s ({part:g} s); give weight_gradient_s in this option too"
-        faults.add(("options", index, "backward_s"), detail, whole)
-    else:
-        detail = f"the weight gradient is a part of backward_s ({whole:g} s) and cannot take longer"
-        faults.add(("options", index, "weight_gradient_s"), detail, part)
+    for index, option in enumerate(layer.options):
+        part, whole = getattr(option, share.part), getattr(option, share.whole)
+        if part is None and whole is not None and own_part is not None and own_part > whole:
+            detail = (
+                f"{share.less} than the layer's {share.part} ({own_part:.10g} {share.unit}); give it in this option too"
+            )
+            faults.add(("options", index, share.whole), detail, whole)
+        whole = own_whole if whole is None else whole
+        if part is not None and part > whole:
+            faults.add(("options", index, share.part), _too_much(share, whole), part)
+
+
+def _too_much(share: _Share, whole: float) -> str:
+    """Say that a part exceeds its whole."""
+    return f"{share.name} is a part of {share.whole} ({whole:.10g} {share.unit}) and cannot {share.exceed}"

@@ -2,15 +2,28 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from partita.models.base import Faults, Many, Model, at_most
-from partita.models.quantities import Bytes, Name, PositiveBytes, Seconds
+from partita.models.quantities import Bytes, Name, PositiveBytes, Seconds, at_least
 
 MAX_DEVICES = 100_000
 
-Bandwidth = Annotated[float, Field(ge=1e3, le=1e18)]
+Bandwidth = Annotated[
+    float,
+    Field(le=1e18),
+    at_least(1e3, "check the unit: bytes per second, so that 25 GB/s are 25e9"),
+    WithJsonSchema({"type": "number", "minimum": 1e3, "maximum": 1e18}),
+]
 """Bytes per second in one direction, 1e3 to 1e18."""
+
+Speed = Annotated[
+    float,
+    Field(le=1e6),
+    at_least(1e-6, "a device as fast as the reference has a speed of 1; leave it out if it is unknown"),
+    WithJsonSchema({"type": "number", "minimum": 1e-6, "maximum": 1e6}),
+]
+"""What times are divided by, 1e-6 to 1e6."""
 
 
 class Device(Model):
@@ -28,7 +41,7 @@ class Device(Model):
 
     memory_bytes: PositiveBytes
     reserve_bytes: Bytes = 0
-    speed: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    speed: Speed = 1.0
 
     @model_validator(mode="after")
     def _check(self) -> Self:

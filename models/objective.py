@@ -20,7 +20,9 @@ def _objective_form(value: object) -> str | None:
 
 Objective = Annotated[
     Annotated[ObjectiveName, Tag("(name)")]
-    | Annotated[dict[WeightedMetric, Annotated[float, Field(gt=0, le=1e30)]], Field(min_length=1), Tag("(weights)")],
+    | Annotated[
+        dict[WeightedMetric, Annotated[float, Field(ge=1e-30, le=1e30)]], Field(min_length=1), Tag("(weights)")
+    ],
     Discriminator(_objective_form, custom_error_type="objective_form", custom_error_message="neither form"),
 ]
 """One metric by name, or the weights of a sum of metrics to be minimized."""

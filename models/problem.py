@@ -12,10 +12,12 @@ from partita.models.document import read_json, validate
 from partita.models.layer import RECOMPUTE_WORDS
 from partita.models.naming import check_unique
 from partita.models.objective import Limits, Objective
-from partita.models.problem_checks import check_options, check_recompute, check_shares, check_stages, most_stages
+from partita.models.problem_checks import check_options, check_recompute, check_shares
 from partita.models.profile import ModelProfile
 from partita.models.quantities import Name, as_choices
+from partita.models.schedule import Schedule
 from partita.models.search import Search
+from partita.models.stage_checks import check_stages, most_stages
 from partita.models.training import Training
 from partita.models.warnings import unit_warnings
 
@@ -55,6 +57,10 @@ class Problem(Model):
         """Name the figures that are valid but look like a mistake in the unit."""
         return unit_warnings(self.model, self.cluster)
 
+    def with_schedule(self, schedule: Schedule) -> Self:
+        """Give the same problem with one of its schedules alone."""
+        return self.model_copy(update={"training": self.training.with_schedule(schedule)})
+
     def most_stages(self) -> int:
         """Give the largest number of stages that a plan may have, by what is asked and by layers and devices."""
         asked = self.training.num_stages
@@ -70,7 +76,8 @@ class Problem(Model):
         check_options(faults, self.model, self.cluster.devices, scenarios)
         check_stages(faults, self.model, self.cluster, self.training)
         check_recompute(faults, self.model, self.constraints.recompute, RECOMPUTE_WORDS)
-        check_demands(faults, self.constraints, self.model.layer_index(), max(1, self.most_stages()))
+        stages = max(1, self.most_stages())
+        check_demands(faults, self.constraints, self.model.layer_index(), stages, self.model.buffers)
         faults.raise_if_any("Problem")
         return self
 

@@ -4,11 +4,13 @@ import re
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from partita.models.base import Many, at_most, fault, unique
 
 MAX_BYTES = 2**60
+MIN_SECONDS = 1e-15
+"""The shortest time that is not 0: far below what can be measured, far above where quotients of times overflow."""
 MAX_SECONDS = 1e9
 MAX_NAME = 256
 
@@ -79,11 +81,52 @@ PositiveBytes = Annotated[
 ]
 """A number of bytes, 1 to 2**60."""
 
-Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS)]
-"""A time in seconds, 0 to 1e9."""
 
-PositiveSeconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
-"""A time in seconds, above 0, up to 1e9."""
+def _none_or_long_enough(seconds: float) -> float:
+    """Refuse a time that is shorter than any real one, but not 0."""
+    if 0 < seconds < MIN_SECONDS:
+        raise fault("too_short_time", f"a time is 0 or {_LONG_ENOUGH}")
+    return seconds
+
+
+def _long_enough(seconds: float) -> float:
+    """Refuse a time that is shorter than any real one."""
+    if seconds < MIN_SECONDS:
+        raise fault("too_short_time", f"must be {_LONG_ENOUGH}")
+    return seconds
+
+
+_LONG_ENOUGH = f"at least {MIN_SECONDS:g} s (a femtosecond); check the unit: times are given in seconds"
+
+
+def at_least(least: float, remedy: str) -> AfterValidator:
+    """Make a validator that refuses smaller numbers and says what to do."""
+
+    def check(number: float) -> float:
+        if number < least:
+            raise fault("greater_than_equal", f"must be at least {least:g}; {remedy}")
+        return number
+
+    return AfterValidator(check)
+
+
+Seconds = Annotated[
+    float,
+    Field(ge=0, le=MAX_SECONDS),
+    AfterValidator(_none_or_long_enough),
+    WithJsonSchema(
+        {"type": "number", "anyOf": [{"const": 0}, {"minimum": MIN_SECONDS}], "minimum": 0, "maximum": MAX_SECONDS}
+    ),
+]
+"""A time in seconds: 0, or 1e-15 to 1e9."""
+
+PositiveSeconds = Annotated[
+    float,
+    Field(gt=0, le=MAX_SECONDS),
+    AfterValidator(_long_enough),
+    WithJsonSchema({"type": "number", "minimum": MIN_SECONDS, "maximum": MAX_SECONDS}),
+]
+"""A time in seconds, 1e-15 to 1e9."""
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """A name: 1 to 256 characters, none of them a control character."""

@@ -1,12 +1,14 @@
 """In which order a rank runs the forward and backward passes of its microbatches."""
 
-import re
+from functools import cached_property
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from partita.models.actions import MAX_RANKS, Action, Actions, read_orders_csv
 from partita.models.base import Faults, Many, Model, at_most, fault
-from partita.models.quantities import Position
+
+__all__ = ["Action", "Schedule", "ScheduleField", "ScheduleKind"]
 
 ScheduleKind = Literal[
     "forward_only",
@@ -26,43 +28,20 @@ ONE_CHUNK = frozenset({"forward_only", "gpipe", "1f1b", "zb_h1", "zb_h2"})
 """Schedules in which every rank runs one stage."""
 TWO_CHUNKS = frozenset({"zb_v", "dualpipe_v"})
 """Schedules in which every rank runs two stages."""
+SPLIT = frozenset({"zb_h1", "zb_h2", "zb_v", "dualpipe_v", "interleaved_zb"})
+"""Schedules that split some backward passes into input gradient and weight gradient."""
+MAX_SCHEDULES = 16
+"""Most schedules that one problem compares."""
 DEFAULT_CHUNKS = 2
 """Stages per rank of the schedules that leave it open, when none are given."""
 
-_ACTION = re.compile(r"([0-9]{1,6})([FBIW])([0-9]{1,6})")
-
-
-class Action(Model):
-    """One step of a rank; ``2F0`` is short for the forward pass of microbatch 0 on stage 2.
-
-    Attributes
-    ----------
-    kind
-        F forward, B whole backward, I input gradient, W weight gradient.
-    stage, microbatch
-        Counted from 0.
-    """
-
-    kind: Literal["F", "B", "I", "W"]
-    stage: Position
-    microbatch: Position
-
-
-def _read_action(value: object) -> object:
-    """Spell out an action written as text."""
-    if not isinstance(value, str):
-        return value
-    match = _ACTION.fullmatch(value)
-    if match is None:
-        raise fault("action_text", "an action is stage, F, B, I or W, and microbatch, such as '2F0'")
-    return {"kind": match[2], "stage": int(match[1]), "microbatch": int(match[3])}
-
-
-Actions = Annotated[
-    Many[Annotated[Action, BeforeValidator(_read_action, json_schema_input_type=Action | str)]],
-    Field(fail_fast=True),
-    at_most(1_000_000, "actions"),
+Orders = Annotated[
+    Many[Actions],
+    Field(min_length=1, fail_fast=True),
+    at_most(MAX_RANKS, "ranks"),
+    BeforeValidator(read_orders_csv, json_schema_input_type=Annotated[Many[Actions], Field(min_length=1)] | str),
 ]
+"""The actions of every rank, as lists or as CSV."""
 
 
 class Schedule(Model):
@@ -75,14 +54,15 @@ class Schedule(Model):
     chunks_per_rank
         Stages per rank, for the schedules that leave it open; None means 2 there.
     orders
-        The actions of every rank, in order; with ``custom`` only.
+        The actions of every rank, in order; with ``custom`` only. As lists, or as the compute-only CSV of
+        torch.distributed.pipelining.
     """
 
     kind: ScheduleKind
     chunks_per_rank: Annotated[int, Field(ge=1, le=64)] | None = None
-    orders: Annotated[Many[Actions], Field(min_length=1, fail_fast=True), at_most(4096, "ranks")] | None = None
+    orders: Orders | None = None
 
-    @property
+    @cached_property
     def chunks(self) -> int:
         """Stages per rank (for ``custom``: the most that any rank runs)."""
         if self.orders is not None:
@@ -91,7 +71,21 @@ class Schedule(Model):
             return 1
         return DEFAULT_CHUNKS if self.chunks_per_rank is None else self.chunks_per_rank
 
-    @property
+    @cached_property
+    def stages(self) -> int | None:
+        """Stages of the whole pipeline where the schedule itself says how many: with ``custom`` only."""
+        if self.orders is None:
+            return None
+        return len({action.stage for order in self.orders for action in order})
+
+    @cached_property
+    def splits(self) -> bool:
+        """Whether some backward passes are split into input gradient and weight gradient."""
+        if self.orders is not None:
+            return any(action.kind == "W" for order in self.orders for action in order)
+        return self.kind in SPLIT
+
+    @cached_property
     def trains(self) -> bool:
         """Whether there is a backward pass."""
         if self.orders is not None:
@@ -121,7 +115,7 @@ def read_schedule(value: object) -> object:
     if isinstance(value, dict | Schedule):
         return value
     if not isinstance(value, str):
-        raise fault("schedule_form", "expected the name of a schedule, or an object with its kind")
+        raise fault("schedule_form", "expected the name of a schedule, an object with its kind, or a list of these")
     if value == "custom":
         raise fault("schedule_kind", "a custom schedule is written {'kind': 'custom', 'orders': …}")
     if value not in get_args(ScheduleKind):
@@ -129,5 +123,46 @@ def read_schedule(value: object) -> object:
     return {"kind": value}
 
 
-ScheduleField = Annotated[Schedule, BeforeValidator(read_schedule, json_schema_input_type=ScheduleKind | Schedule)]
-"""A schedule, or its name."""
+_OneSchedule = Annotated[Schedule, BeforeValidator(read_schedule, json_schema_input_type=ScheduleKind | Schedule)]
+
+
+def _check_different(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
+    """Refuse a schedule listed twice, however it is written, and schedules that do not do the same work."""
+    faults = Faults()
+    for index, schedule in enumerate(schedules):
+        for number, other in enumerate(schedules[:index]):
+            if (schedule.kind, schedule.chunks, schedule.orders) == (other.kind, other.chunks, other.orders):
+                detail = f"the same schedule as number {number} ({schedule.kind}); list it once"
+                faults.add((index,), detail, schedule.kind, "repeated")
+                break
+        if schedule.trains != schedules[0].trains:
+            detail = (
+                f"{schedule.kind} has {_passes(schedule)}, but {schedules[0].kind} has {_passes(schedules[0])}: they "
+                "do not do the same work and cannot be compared; take one of them out"
+            )
+            faults.add((index,), detail, schedule.kind)
+    faults.raise_if_any("schedules")
+    return schedules
+
+
+def _passes(schedule: Schedule) -> str:
+    return "backward passes" if schedule.trains else "no backward pass"
+
+
+def _schedule_form(value: object) -> str:
+    """Give the tag of the branch of ``ScheduleField`` that a value belongs to."""
+    return "(list)" if isinstance(value, list | tuple) else "(one)"
+
+
+ScheduleField = Annotated[
+    Annotated[_OneSchedule, Tag("(one)")]
+    | Annotated[
+        Many[_OneSchedule],
+        Field(min_length=1),
+        AfterValidator(_check_different),
+        at_most(MAX_SCHEDULES, "schedules"),
+        Tag("(list)"),
+    ],
+    Discriminator(_schedule_form),
+]
+"""A schedule, or its name; or a list of different ones to compare."""

@@ -8,6 +8,7 @@ from partita.models.base import Model
 
 SolverName = Literal["auto", "cp-sat", "highs"]
 MAX_CANDIDATES = 100
+MAX_TIME_LIMIT_S = 86_400
 
 
 class Search(Model):
@@ -29,7 +30,7 @@ class Search(Model):
     """
 
     candidates: Annotated[int, Field(ge=1, le=MAX_CANDIDATES)] = 5
-    time_limit_s: Annotated[float, Field(gt=0, le=86_400)] = 10.0
+    time_limit_s: Annotated[float, Field(gt=0, le=MAX_TIME_LIMIT_S)] = 10.0
     relative_gap: Annotated[float, Field(ge=0, le=1)] = 0.0
     solver: SolverName = "auto"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0

@@ -7,13 +7,14 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from partita.models.base import Faults, Model
 from partita.models.orders import check_orders
 from partita.models.quantities import Choice, Seconds, as_choices
-from partita.models.schedule import ScheduleField
+from partita.models.schedule import Schedule, ScheduleField
 
 MAX_MICROBATCHES = 65_536
 
 OptimizerName = Literal["none", "sgd", "sgd_momentum", "adam", "adam_mixed"]
 Communication = Literal["overlapped", "blocking"]
 Routing = Literal["relay", "direct", "host"]
+Runtime = Literal["generic", "torch"]
 
 BytesFactor = Annotated[float, Field(ge=0, le=1e6)]
 
@@ -71,7 +72,7 @@ class Training(Model):
     Attributes
     ----------
     schedule
-        The order of the passes.
+        The order of the passes; a list of schedules to compare.
     num_stages
         Stages of the whole pipeline (with several chunks per rank: all of them); a list to choose from; None for any
         number that fits.
@@ -87,6 +88,11 @@ class Training(Model):
         Whether the degrees are chosen for each stage.
     routing
         How a tensor reaches a stage that is not the next one.
+    runtime
+        Whose receive buffers are counted: ``generic`` has one per direction, ``torch`` (torch.distributed.pipelining)
+        one per direction for every microbatch.
+    queueing
+        Whether transfers that share an uplink are also simulated as a queue.
     """
 
     schedule: ScheduleField
@@ -100,29 +106,54 @@ class Training(Model):
     communication: Communication = "overlapped"
     per_stage_degrees: bool = False
     routing: Routing = "relay"
+    runtime: Runtime = "generic"
+    queueing: bool = False
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedules to compare; a single schedule is a choice of one."""
+        return self.schedule if isinstance(self.schedule, tuple) else (self.schedule,)
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a backward pass; the schedules agree on it."""
+        return self.schedules[0].trains
+
+    def schedule_place(self, index: int) -> tuple[str | int, ...]:
+        """Give the path of one of the schedules, from here."""
+        return ("schedule", index) if isinstance(self.schedule, tuple) else ("schedule",)
+
+    def with_schedule(self, schedule: Schedule) -> Self:
+        """Give the same training by one schedule alone, one of those listed here."""
+        return self.model_copy(update={"schedule": schedule})
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.schedule.orders is not None:
-            faults = Faults()
-            check_orders(faults, ("schedule", "orders"), self.schedule.orders, self.num_microbatches)
-            if not faults.count:
-                _check_stages(faults, self)
-            faults.raise_if_any("Training")
+        faults = Faults()
+        for index, schedule in enumerate(self.schedules):
+            if schedule.orders is not None:
+                place, before = (*self.schedule_place(index), "orders"), faults.count
+                check_orders(faults, place, schedule.orders, self.num_microbatches)
+                if faults.count == before:
+                    _check_stages(faults, self, index)
+        faults.raise_if_any("Training")
         return self
 
     def optimizer_factors(self) -> Optimizer:
         """Give the bytes and seconds that the optimizer adds."""
         if isinstance(self.optimizer, Optimizer):
             return self.optimizer
-        return OPTIMIZERS[self.optimizer or ("adam_mixed" if self.schedule.trains else "none")]
+        return OPTIMIZERS[self.optimizer or ("adam_mixed" if self.trains else "none")]
 
 
-def _check_stages(faults: Faults, training: Training) -> None:
+def _check_stages(faults: Faults, training: Training, index: int) -> None:
     """Refuse another number of stages than the orders run."""
-    if training.num_stages is None or training.schedule.orders is None:
+    stages = training.schedules[index].stages
+    if training.num_stages is None or stages is None or as_choices(training.num_stages) == (stages,):
         return
-    stages = len({action.stage for order in training.schedule.orders for action in order})
-    if as_choices(training.num_stages) != (stages,):
+    if isinstance(training.schedule, tuple):
+        detail = f"the orders run {stages} stages, but num_stages asks for another number; plan them on their own"
+        faults.add((*training.schedule_place(index), "orders"), detail, training.num_stages)
+    else:
         detail = f"the orders run {stages} stages; write {stages}, or leave it out"
         faults.add(("num_stages",), detail, training.num_stages)

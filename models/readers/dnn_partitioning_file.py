@@ -2,12 +2,15 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from partita.models.base import Faults, Many, at_most
+from partita.models.base import Faults, Many, at_most, fault
 
 MAX_NODES = 200_000
 MAX_EDGES = 1_000_000
+
+LEAST_COST = 1e-12
+"""The smallest time or cost that is not 0; of a millisecond it is what a problem allows, a femtosecond."""
 
 
 def _flag(value: Any) -> Any:
@@ -16,6 +19,16 @@ def _flag(value: Any) -> Any:
 
 
 Flag = Annotated[bool, BeforeValidator(_flag)]
+
+
+def _none_or_large_enough(cost: float) -> float:
+    """Refuse a cost that is smaller than any real one, but not 0."""
+    if 0 < cost < LEAST_COST:
+        raise fault("too_small", f"must be 0 or at least {LEAST_COST:g}; check the unit")
+    return cost
+
+
+Cost = Annotated[float, Field(ge=0, le=1e12), AfterValidator(_none_or_large_enough)]
 
 
 class _Part(BaseModel):
@@ -30,7 +43,7 @@ class FileNode(_Part):
     id: int
     name: str | None = None
     supported: Flag = Field(validation_alias="supportedOnFpga")
-    latency_ms: float = Field(validation_alias="fpgaLatency", ge=0, le=1e12)
+    latency_ms: Cost = Field(validation_alias="fpgaLatency")
     backward: Flag = Field(default=False, validation_alias="isBackwardNode")
     color: int | None = Field(default=None, validation_alias="colorClass")
     size: float = Field(ge=0, le=2**60)
@@ -41,7 +54,7 @@ class FileEdge(_Part):
 
     source: int = Field(validation_alias="sourceId")
     target: int = Field(validation_alias="destId")
-    cost: float = Field(ge=0, le=1e12)
+    cost: Cost
     size: float = Field(default=0.0, ge=0)
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from partita.models.errors import InvalidInput, short_value
 
 MAX_FIGURE = 1e15
+LEAST_MS = 1e-12
+"""The shortest time that is not 0: what a problem allows, in milliseconds."""
 _NAME = re.compile(r"[!-~]{1,200}")
 _NUMBER = r"([0-9]{1,30}(?:\.[0-9]{0,30})?(?:e[+-]?[0-9]{1,3})?)"
 _COSTS = re.compile(
@@ -111,4 +113,7 @@ def _node(line: str, number: int) -> tuple[str, GraphNode]:
     figures = [float(forward), float(backward), sum(float(output) for output in outputs), float(parameters)]
     if max(figures) > MAX_FIGURE:
         raise _fault(number, f"a figure above {MAX_FIGURE:g}", str(max(figures)))
+    for time in figures[:2]:
+        if 0 < time < LEAST_MS:
+            raise _fault(number, f"a time is 0 or at least {LEAST_MS:g} ms; check the unit", f"{time:g}")
     return parts[0], GraphNode(parts[1], *figures)

@@ -13,7 +13,8 @@ METRICS = {
     "iteration_time_s": 19.21,
     "tokens_per_second": None,
     "peak_memory_bytes": 7,
-    "bottleneck_time_s": 0.6,
+    "bottleneck_time_s": 0.5,
+    "microbatches_per_second": 2.0,
     "bubble_fraction": 0.11,
     "inter_node_bytes": 0,
 }
@@ -42,7 +43,7 @@ def one_stage() -> dict[str, Any]:
         "objective": "iteration_time",
         "best_bound": 19.21,
         "relative_gap": 0.0,
-        "candidates": [{"rank": 1, "metrics": METRICS, "stages": [{**stage, **times}]}],
+        "candidates": [{"rank": 1, "schedule": {"kind": "zb_h1"}, "metrics": METRICS, "stages": [{**stage, **times}]}],
         "baselines": {"uniform": {"metrics": METRICS, "stage_sizes": [1], "fits": True}},
         "solver": {"solver": "cp-sat", "wall_s": 0.4, "iterations": 1, "cuts": 33, "variables": 625},
         "problem_digest": "sha256:0",
@@ -80,3 +81,41 @@ def test_infeasibility_is_in_numbers(one_stage: Any) -> None:
     infeasibility = {"message": "no plan", "findings": [finding], "limits_in_force": ["memory"]}
     answer = validate(Answer, {**one_stage, "status": "infeasible", "candidates": [], "infeasibility": infeasibility})
     assert '"short_by":2,' in answer.model_dump_json()
+
+
+def test_what_is_not_asked_for_is_nothing(one_stage: Any) -> None:
+    """Tests the defaults: no schedules compared, no queue simulated, no weight gradient outstanding."""
+    answer = validate(Answer, one_stage)
+    assert answer.schedules == ()
+    plan = answer.candidates[0]
+    assert (plan.metrics.queued_iteration_time_s, plan.metrics.queueing_gap) == (None, None)
+    assert plan.stages[0].memory.awaiting_weight_gradient == 0
+
+
+def test_an_answer_says_which_schedule_a_plan_runs(one_stage: Any, refused: Any) -> None:
+    """Tests a custom schedule, kept whole, and that the schedule cannot be left out."""
+    orders = [["0F0", "0I0", "0W0"]]
+    one_stage["candidates"][0]["schedule"] = {"kind": "custom", "orders": orders}
+    one_stage["candidates"][0]["metrics"] |= {"queued_iteration_time_s": 20.0, "queueing_gap": 0.04}
+    answer = validate(Answer, one_stage)
+    assert validate(Answer, read_json(answer.model_dump_json())) == answer
+    schedule = answer.candidates[0].schedule
+    assert schedule.orders is not None
+    assert [[str(action) for action in order] for order in schedule.orders] == orders
+    del one_stage["candidates"][0]["schedule"]
+    assert list(refused(one_stage, Answer)) == ["/candidates/0/schedule"]
+
+
+def test_compared_schedules_are_listed_with_what_was_found(one_stage: Any, refused: Any) -> None:
+    """Tests every status, also that of a search cut off by a better schedule."""
+    found = {"status": "optimal", "objective_value": 19.21, "best_bound": 19.21}
+    cut_off = {"status": "cut_off", "objective_value": None, "best_bound": 20.0}
+    results = [{"schedule": {"kind": "zb_h1"}, **found}, {"schedule": {"kind": "1f1b"}, **cut_off}]
+    answer = validate(Answer, {**one_stage, "schedules": results})
+    assert [(result.schedule.kind, result.status) for result in answer.schedules] == [
+        ("zb_h1", "optimal"),
+        ("1f1b", "cut_off"),
+    ]
+    assert validate(Answer, read_json(answer.model_dump_json())) == answer
+    unknown = [{"schedule": {"kind": "zb_h1"}, **found, "status": "unknown"}]
+    assert list(refused({**one_stage, "schedules": unknown}, Answer)) == ["/schedules/0/status"]

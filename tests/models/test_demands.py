@@ -27,6 +27,14 @@ from partita.models.problem import Problem
         ({"together": [["a", "b"], ["b", "c"]], "pins": {"a": 0, "c": 1}}, "/constraints/pins/c", "together"),
         ({"together": [["a", "b"]], "apart": [["c", "a", "b"]]}, "/constraints/apart/0/2", "cannot be apart"),
         ({"together": [["a", "b"], ["c", "b"]], "apart": [["a", "c"]]}, "/constraints/apart/0/1", "cannot be apart"),
+        ({"apart": [["a", "b", "c"]], "pins": {"a": 1, "c": 1}}, "/constraints/pins/c", "'c' and 'a' are apart but"),
+        ({"apart": [["b", "a"]], "pins": {"a": 1, "b": 1}}, "/constraints/pins/a", "pinned to one stage, 1; pin one"),
+        # each layer of two that are apart has a mate with a pin
+        (
+            {"together": [["a", "b"], ["c", "d"]], "apart": [["a", "c"]], "pins": {"b": 1, "d": 1}},
+            "/constraints/pins/d",
+            "('c' by 'd', which shares its stage)",
+        ),
     ],
 )
 def test_demands_that_cannot_be_met_are_refused(
@@ -36,6 +44,29 @@ def test_demands_that_cannot_be_met_are_refused(
     five_layers["training"]["num_stages"] = [2, 3]
     five_layers["constraints"] = constraints
     assert detail in refused(five_layers)[pointer].detail
+
+
+@pytest.mark.parametrize(
+    ("demands", "pointer", "detail"),
+    [
+        ({"apart": [["c", "a", "b"]]}, "/constraints/apart/0/2", "'b' and 'a' write to one buffer, 'cache', so they"),
+        # b and c are together, so a and c share a stage by b
+        ({"together": [["b", "c"]], "apart": [["a", "c"]]}, "/constraints/apart/0/1", "'c' and 'a' share a stage by"),
+        ({"apart": [["a", "e"]], "pins": {"b": 0, "e": 0}}, "/constraints/pins/e", "'e' and 'a' are apart but pinned"),
+    ],
+)
+def test_layers_that_write_to_one_buffer_cannot_be_apart(
+    five_layers: Any, refused: Any, demands: object, pointer: str, detail: str
+) -> None:
+    """Tests a buffer that a and b write to, and that one which is only read contradicts nothing."""
+    buffer = {"name": "cache", "bytes": 1, "layers": ["a", "b"], "mutated": True}
+    five_layers["model"]["buffers"] = [buffer]
+    five_layers["constraints"] = demands
+    (found,) = refused(five_layers).items()
+    assert found[0] == pointer
+    assert detail in found[1].detail
+    five_layers["model"]["buffers"] = [buffer | {"mutated": False}]
+    validate(Problem, five_layers)
 
 
 def test_demands_that_can_be_met_are_accepted(five_layers: Any) -> None:

@@ -166,7 +166,7 @@ def test_any_change_is_read_or_refused_with_a_place(data: st.DataObject) -> None
 def full_document() -> Any:
     """Give a problem that uses every part of the contract."""
     layers = [{"name": name, "forward_s": 1.0, "backward_s": 2.0, "weight_gradient_s": 1.0} for name in "abcd"]
-    layers[0] |= {"options": [{"device": "v100", "forward_s": 2.0}, {"recompute": "full", "activation_bytes": 0}]}
+    layers[0] |= {"options": [{"device": "v100", "forward_s": 2.0}, {"recompute": "full", "weight_gradient_bytes": 0}]}
     link = {"bandwidth_bytes_per_s": 1e9, "latency_s": 1e-6}
     return {
         "model": {
@@ -186,7 +186,7 @@ def full_document() -> Any:
             "links": [{"between": ["node0", "node1"], **link}, {"between": ["node0:0", "node1:3"], **link}],
         },
         "training": {
-            "schedule": {"kind": "interleaved_1f1b", "chunks_per_rank": 2},
+            "schedule": ["zb_v", {"kind": "interleaved_1f1b", "chunks_per_rank": 2}],
             "num_stages": [2, 4],
             "num_microbatches": 4,
             "tensor_parallel": [1, 2],

@@ -11,7 +11,17 @@ from pydantic import TypeAdapter, ValidationError
 from partita.models.base import Model
 from partita.models.document import validate
 from partita.models.errors import InvalidInput
-from partita.models.quantities import MAX_BYTES, UNITS, Bytes, Choice, Name, Seconds, as_choices, parse_size
+from partita.models.quantities import (
+    MAX_BYTES,
+    UNITS,
+    Bytes,
+    Choice,
+    Name,
+    PositiveSeconds,
+    Seconds,
+    as_choices,
+    parse_size,
+)
 
 
 class Quantities(Model):
@@ -19,6 +29,7 @@ class Quantities(Model):
 
     size: Bytes = 0
     time: Seconds = 0.0
+    limit: PositiveSeconds = 1.0
     name: Name = "n"
     choice: Choice = 1
 
@@ -101,6 +112,32 @@ def test_seconds_are_finite_numbers(value: object) -> None:
 def test_seconds_may_be_integers() -> None:
     """Tests that a time without a point is a number too."""
     assert validate(Quantities, {"time": 3}).time == 3.0
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-310, 9.9e-16])
+def test_times_shorter_than_any_real_one_are_refused(value: float) -> None:
+    """Tests that a quotient of two times cannot overflow, and that the message says what to check."""
+    with pytest.raises(InvalidInput) as caught:
+        validate(Quantities, {"time": value, "limit": value})
+    remedy = "at least 1e-15 s (a femtosecond); check the unit: times are given in seconds"
+    assert [str(fault) for fault in caught.value.faults] == [
+        f"/time: a time is 0 or {remedy} (got {value})",
+        f"/limit: must be {remedy} (got {value})",
+    ]
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -0.0, 1e-15, 2.5e-10, 1e9])
+def test_times_may_be_none_or_short(value: float) -> None:
+    """Tests both ends of what is allowed."""
+    assert validate(Quantities, {"time": value}).time == value
+
+
+def test_the_schema_knows_the_shortest_time() -> None:
+    """Tests that the schema allows the same times."""
+    fields = Quantities.model_json_schema()["properties"]
+    assert fields["time"]["anyOf"] == [{"const": 0}, {"minimum": 1e-15}]
+    assert (fields["time"]["minimum"], fields["time"]["maximum"]) == (0, 1e9)
+    assert (fields["limit"]["minimum"], fields["limit"]["maximum"]) == (1e-15, 1e9)
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\x7f", "\x85", "x" * 257, 3, None])

@@ -73,7 +73,7 @@ def test_color_classes_become_layers() -> None:
 def test_the_problem_is_that_of_the_paper() -> None:
     """Tests the set-up that reproduces dnn-partitioning's objective."""
     problem = read(TRAINING)
-    assert problem.training.schedule.kind == "1f1b"
+    assert problem.training.schedules[0].kind == "1f1b"
     assert (problem.training.communication, problem.training.routing) == ("blocking", "host")
     assert problem.training.optimizer_factors().state_bytes_per_weight_byte == 0
     assert (problem.objective, problem.training.num_stages, problem.training.num_microbatches) == (
@@ -82,7 +82,7 @@ def test_the_problem_is_that_of_the_paper() -> None:
         1,
     )
     assert (problem.cluster.num_devices, problem.cluster.devices["accelerator"].memory_bytes) == (2, 100)
-    assert read(file([node(1)], [])).training.schedule.kind == "forward_only"
+    assert read(file([node(1)], [])).training.schedules[0].kind == "forward_only"
 
 
 def test_every_value_is_charged_once_per_stage() -> None:
@@ -180,6 +180,8 @@ def test_names_are_made_unique() -> None:
         (b"{}", "/maxFPGAs"),
         (file([], []), "/nodes"),
         (file([node(1, fpgaLatency=-1)], []), "/nodes/0/fpgaLatency"),
+        (file([node(1, fpgaLatency=1e-310)], []), "/nodes/0/fpgaLatency"),
+        (file([node(1), node(2)], [edge(1, 2, 1e-13)]), "/edges/0/cost"),
         (file([node(1, isBackwardNode=2)], []), "/nodes/0/isBackwardNode"),
         (file([node(1, supportedOnFpga=0)], []), "/nodes/0/supportedOnFpga"),
         (file([node(1), node(1)], []), "/nodes/1/id"),

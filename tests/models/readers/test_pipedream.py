@@ -70,6 +70,7 @@ def test_the_set_up_follows_the_options() -> None:
         (node("node1").replace("=1.500", "=fast").encode(), "line 1: costs are"),
         (node("node1", size="[1; x]").encode(), "activation_size is a number, or a list"),
         (node("node1", forward="1e99").encode(), "a figure above"),
+        (node("node1", forward="1.0e-13").encode(), "line 1: a time is 0 or at least 1e-12 ms.*got '1e-13'"),
         (f"{node('node1')}\n{node('node1')}".encode(), "line 2: a second node"),
         (f"{node('node1')}\n\tnode1".encode(), "line 2: an edge is"),
         (f"{node('node1')}\n\tnode1 -- node7".encode(), r"line 2: an edge of a node.*node7"),
