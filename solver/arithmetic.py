@@ -1,38 +1,35 @@
 """Limits that cannot be kept whatever the plan, shown by arithmetic and in numbers."""
 
-from math import ceil
-
 import numpy as np
 
 from partita.models.answer import Finding, Infeasibility
+from partita.solver.arrays import IntArray
 from partita.solver.costs import sum_by
+from partita.solver.demands import torn, unmet
 from partita.solver.instance import Instance, one
 from partita.solver.measure import graph_of
 from partita.solver.plans import Judge
 from partita.solver.ranking import least_objective
-from partita.solver.topology import IntArray
+from partita.solver.reasons import report
 
 
 def impossible(judge: Judge, stage_counts: list[int]) -> Infeasibility | None:
     """Tell why no plan with any of these numbers of stages can exist, where arithmetic shows it."""
-    if judge.torn:
-        return _torn(judge)
+    contradiction = torn(judge)
+    if contradiction is not None:
+        return contradiction
     usable = judge.possible_counts(stage_counts)
     if not usable:
         return _too_few_places(judge, stage_counts)
     instance = judge.instance
-    least_in_flight = min(int(graph_of(instance, count).in_flight.min()) for count in {usable[0], usable[-1]})
+    moments = [graph_of(instance, count).pipeline.moments for count in {usable[0], usable[-1]}]
     state, kept = _least_bytes(instance)
-    findings = _layers_too_large(judge, state + least_in_flight * kept)
-    if findings:
-        return _report("a layer does not fit into any device", findings, None)
-    total = int((state + least_in_flight * kept).sum()) + _shared_bytes(instance, least_in_flight)
-    return (
-        _too_large_in_all(judge, max(usable), total)
-        or _too_slow(judge, usable)
-        or _pins_against_order(judge)
-        or _pins_out_of_reach(judge, usable)
-    )
+    too_large = _layers_too_large(judge, state + min(each.least_alone for each in moments) * kept)
+    if too_large is not None:
+        return too_large
+    together = min(each.least_together for each in moments)
+    total = int((state + together * kept).sum()) + _shared_bytes(instance, together)
+    return _too_large_in_all(judge, max(usable), total) or _too_slow(judge, usable) or unmet(judge, usable)
 
 
 def _least_bytes(instance: Instance) -> tuple[IntArray, IntArray]:
@@ -48,7 +45,7 @@ def _shared_bytes(instance: Instance, in_flight: int) -> int:
     return int(once + instance.buffers.bytes.sum() + in_flight * instance.shared.bytes.sum())
 
 
-def _layers_too_large(judge: Judge, least: IntArray) -> list[Finding]:
+def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
     """Find layers, or layers that must share a stage, that need more than a device has."""
     instance, groups = judge.instance, judge.groups
     reserve, workspace = instance.topology.device.reserve_bytes, np.zeros(len(groups), dtype=np.int64)
@@ -81,7 +78,22 @@ def _layers_too_large(judge: Judge, least: IntArray) -> list[Finding]:
                 unit="bytes",
             )
         )
-    return findings
+    if not findings:
+        return None
+    change = _more_memory(instance, int(needed.max()))
+    return report("a layer does not fit into any device", findings, change)
+
+
+def _more_memory(instance: Instance, needed: int) -> str:
+    """Say which limits are to be raised so that a device may hold so many bytes, its reserve included."""
+    limit, memory = instance.problem.limits.peak_memory_bytes, instance.topology.device.memory_bytes
+    kind = instance.problem.cluster.nodes[0].device
+    changes = []
+    if limit is not None and limit < needed:
+        changes.append(f"raise limits.peak_memory_bytes to at least {needed}")
+    if memory < needed:
+        changes.append(f"take devices with memory_bytes of at least {needed} ({kind} has {memory})")
+    return " and ".join(changes)
 
 
 def memory_limit(instance: Instance) -> str:
@@ -92,19 +104,21 @@ def memory_limit(instance: Instance) -> str:
 
 
 def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibility | None:
-    instance = judge.instance
+    instance, most_ranks = judge.instance, judge.instance.num_ranks(most_stages)
     each = judge.capacity - instance.topology.device.reserve_bytes
-    available = most_stages * each
+    available = most_ranks * each
     if total <= available:
         return None
     training = instance.problem.training
     width = one(training.tensor_parallel) * one(training.data_parallel)
-    stages = ceil(total / each) if each > 0 else None
-    change = None
-    if stages is not None:
-        change = f"at least {stages * width} devices of this size, in {stages} stages (a bound by total memory)"
+    called = "stages" if instance.schedule.chunks == 1 else "ranks"
+    change = _more_memory(instance, -(-total // most_ranks) + instance.topology.device.reserve_bytes)
+    ranks = -(-total // each) if each > 0 else 0
+    by_limit = memory_limit(instance) == "limits.peak_memory_bytes" and "take devices" not in change
+    if ranks and not by_limit and ranks <= instance.num_ranks(len(judge.groups)):
+        change = f"at least {ranks * width} devices of this size, in {ranks} {called}"
     text = (
-        f"all layers together need {total} bytes, {most_stages} stages of {each} bytes have {available}: "
+        f"all layers together need {total} bytes, {most_ranks} {called} of {each} bytes have {available}: "
         f"short by {total - available}"
     )
     finding = Finding(
@@ -115,7 +129,8 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
         short_by=total - available,
         unit="bytes",
     )
-    return _report("the model does not fit into the memory of all stages together", [finding], change)
+    change += " (a bound by total memory)"
+    return report("the model does not fit into the memory of all stages together", [finding], change)
 
 
 def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
@@ -127,7 +142,7 @@ def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
         if limit is None:
             continue
         least = min(least_objective(judge, count, metric) for count in usable)
-        needed = judge.figures.seconds(least)
+        needed = judge.figures.seconds(least) - judge.figures.blur
         if needed > limit * (1 + 1e-6):
             text = (
                 f"any plan needs at least {needed:.6g} s, the limit is {limit:.6g} s: short by {needed - limit:.6g} s"
@@ -143,90 +158,22 @@ def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
                 )
             )
     change = f"raise {findings[0].limit} to at least {findings[0].needed:.6g}" if findings else None
-    return _report("a time limit is below what any plan needs", findings, change) if findings else None
+    return report("a time limit is below what any plan needs", findings, change) if findings else None
 
 
 def _too_few_places(judge: Judge, stage_counts: list[int]) -> Infeasibility:
-    groups, slots = len(judge.groups), judge.instance.topology.num_slots
-    least = min(stage_counts)
+    groups, slots, least = len(judge.groups), judge.instance.topology.num_slots, min(stage_counts)
+    ranks = judge.instance.num_ranks(least)
     reasons = []
     if least > groups:
         reasons.append(f"together, cut_after and shared buffers leave {groups} groups of layers to divide")
-    if least > slots:
-        reasons.append(f"the nodes have room for {slots} stages")
+    if ranks > slots:
+        reasons.append(f"the nodes have room for {slots} ranks, and {ranks} are needed")
     text = f"{least} stages are asked for, but " + " and ".join(reasons)
-    finding = Finding(limit="training.num_stages", message=text, needed=least, available=min(groups, slots))
-    return _report(text, [finding], f"num_stages of at most {min(groups, slots)}")
-
-
-def _pins_against_order(judge: Judge) -> Infeasibility | None:
-    """Find a layer that is pinned behind one that must not come before it."""
-    reached = dict(judge.pins)  # the latest stage that a group can have been pushed to by those before it
-    origin = {group: group for group in judge.pins}
-    for group, followers in enumerate(judge.groups.successors):
-        if group not in reached:
-            continue
-        for other in followers:
-            if other in judge.pins and judge.pins[other] < reached[group]:
-                first, second = judge.pinned_layer[origin[group]], judge.pinned_layer[other]
-                text = (
-                    f"{first!r} is pinned to stage {reached[group]} but comes before {second!r}, "
-                    f"which is pinned to stage {judge.pins[other]}"
-                )
-                finding = Finding(limit="constraints.pins", message=text, layer=second, stage=judge.pins[other])
-                return _report(
-                    "pins contradict the order of the layers", [finding], "exchange or remove one of the pins"
-                )
-            if reached[group] > reached.get(other, -1):
-                reached[other], origin[other] = reached[group], origin[group]
-    return None
-
-
-def _torn(judge: Judge) -> Infeasibility:
-    """Report layers that must share a stage but are pinned to different ones."""
-    pins = judge.instance.problem.constraints.pins
-    findings = []
-    for first, second in judge.torn[:10]:
-        text = (
-            f"{first!r} and {second!r} must share a stage (by together, cut_after or what they write to), but are "
-            f"pinned to stages {pins[first]} and {pins[second]}"
-        )
-        findings.append(Finding(limit="constraints.pins", message=text, layer=second, stage=pins[second]))
-    return _report("layers that must share a stage are pinned to different ones", findings, "pin them to one stage")
-
-
-def _pins_out_of_reach(judge: Judge, usable: list[int]) -> Infeasibility | None:
-    """Find a layer of a chain that is pinned where too few layers are left before or behind it."""
-    if not judge.groups.total_order:
-        return None
-    size = len(judge.groups)
-    for group, stage in judge.pins.items():
-        ranges = [range(max(0, count - size + group), min(group, count - 1) + 1) for count in usable]
-        allowed = sorted({each for stages in ranges for each in stages})
-        if stage not in allowed:
-            where = f"on stage {allowed[0]}" if len(allowed) == 1 else f"on one of the stages {listed(allowed)}"
-            name = judge.pinned_layer[group]
-            text = f"{name!r} is pinned to stage {stage}, but as every stage holds a layer it must be {where}"
-            finding = Finding(limit="constraints.pins", message=text, layer=name, stage=stage)
-            return _report(text, [finding], f"pin {name!r} {where}")
-    return None
-
-
-def listed(numbers: list[int]) -> str:
-    """Write ascending numbers, runs of three or more as "first to last"."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return ", ".join(parts)
-
-
-def _report(message: str, findings: list[Finding], change: str | None) -> Infeasibility:
-    limits = tuple(dict.fromkeys(finding.limit for finding in findings))
-    return Infeasibility(message=message, findings=tuple(findings), limits_in_force=limits, smallest_change=change)
+    most = min(groups, slots * judge.instance.schedule.chunks)
+    needed, available = (least, groups) if least > groups else (ranks, slots)
+    finding = Finding(limit="training.num_stages", message=text, needed=needed, available=available)
+    return report(text, [finding], f"num_stages of at most {most}" if most < least else "more or larger nodes")
 
 
 def beyond_arithmetic(judge: Judge, stage_counts: list[int]) -> Infeasibility:

@@ -1,21 +1,26 @@
 """What the figures of an answer rest on, and what looks like a mistake."""
 
+from collections.abc import Sequence
+
 from partita.models.problem import Problem
+from partita.models.schedule import Schedule
 from partita.solver.instance import Instance, one
 
 
-def assumptions(instance: Instance) -> list[str]:
-    """List what is taken to hold, as far as it matters for this problem."""
+def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
+    """List what is taken to hold, as far as it matters for this problem.
+
+    Parameters
+    ----------
+    instance
+        The problem with the schedule of the best plan.
+    compared
+        All schedules of the problem, that one included.
+    """
     training = instance.problem.training
-    found = [
-        "a transfer takes latency + bytes / bandwidth of its path; nothing queues: a lower bound on the real transfer",
-    ]
-    if instance.blocking:
-        found.append("a transfer occupies both stages; the receiver may start it when the sender does")
-    else:
-        found.append("a transfer delays the next stage and occupies neither device")
-    if instance.trains and instance.routing != "host":
-        found.append("communication_bytes holds one receive buffer per direction, for one microbatch")
+    found = [*_of_transfers(instance, compared), *_of_split_passes(instance, compared)]
+    if any(schedule.kind == "dualpipe_v" for schedule in compared):
+        found.append("where dualpipe_v overlaps a forward and a backward pass, they run one after the other here")
     if not instance.trains:
         found.append("without a backward pass no activations are kept")
     elif training.optimizer is None or isinstance(training.optimizer, str):
@@ -23,6 +28,12 @@ def assumptions(instance: Instance) -> list[str]:
         found.append(
             f"optimizer {training.optimizer or 'adam_mixed'}: {factors.gradient_bytes_per_weight_byte:g} bytes of "
             f"gradient and {factors.state_bytes_per_weight_byte:g} of state for every byte of weights"
+        )
+    if training.queueing:
+        found.append(
+            "transfers that share an uplink or an explicit link in one direction go one at a time, first come, first "
+            "served, in queued_iteration_time_s only: plans are chosen and proven by iteration_time_s, without such "
+            "queues; queueing_gap is the difference, as a share of the queued time"
         )
     width = one(training.tensor_parallel) * one(training.data_parallel)
     if width > 1:
@@ -53,9 +64,67 @@ def assumptions(instance: Instance) -> list[str]:
     return found
 
 
+def _of_transfers(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
+    """List what is taken to hold of what passes between stages."""
+    price = "a transfer takes latency + bytes / bandwidth of its path"
+    host = instance.routing == "host"
+    if instance.blocking:
+        found = [
+            f"{price}; nothing queues: a lower bound on the real transfer",
+            "a transfer occupies both stages; the receiver may start it when the sender does",
+        ]
+    else:
+        found = [
+            f"{price}; those of one boundary and direction go one at a time, in order; nothing else queues: a lower "
+            "bound on the real transfer",
+            "a transfer delays the next stage and occupies neither device",
+        ]
+    if any(schedule.chunks > 1 for schedule in compared):
+        through_host = host and instance.blocking
+        found.append(
+            "stages of one rank exchange their tensors through the host too"
+            if through_host
+            else "between stages of one rank nothing is sent"
+        )
+    if host:
+        return found
+    if instance.problem.training.runtime == "torch":
+        found.append(
+            "communication_bytes holds one receive buffer per direction for every microbatch, as "
+            "torch.distributed.pipelining allocates them"
+        )
+    elif instance.trains:
+        found.append("communication_bytes holds one receive buffer per direction, for one microbatch")
+    return found
+
+
+def _of_split_passes(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
+    """List what is taken to hold of backward passes that are split."""
+    if not any(schedule.splits for schedule in compared):
+        return []
+    found = ["a split backward pass takes backward_s - weight_gradient_s for the input gradient, then the rest"]
+    layers = instance.layers
+    whole = int((layers.for_weight_gradient == layers.activation)[layers.activation > 0].sum())
+    if whole:
+        found.append(
+            f"{whole} of {instance.num_layers} layers keep all activation_bytes until the weight gradient is done: no "
+            "smaller weight_gradient_bytes are given"
+        )
+    if len(instance.shared.layers):
+        found.append("shared activations are kept whole until the weight gradient is done")
+    return found
+
+
 def warnings(problem: Problem, instance: Instance) -> list[str]:
     """List what is valid but looks like a mistake."""
     found = problem.warnings()
     if not instance.trains and problem.training.optimizer not in (None, "none"):
         found.append("forward_only trains nothing, but gradients and optimizer state are counted as asked")
+    splitting = [schedule.kind for schedule in problem.training.schedules if schedule.splits]
+    if splitting and not instance.layers.weight_gradient.any():
+        names = ", ".join(dict.fromkeys(splitting))
+        found.append(
+            f"{names} can postpone weight gradients, but no layer has any weight_gradient_s, so nothing is postponed; "
+            "give weight_gradient_s, the part of backward_s that computes the gradients of the weights"
+        )
     return found

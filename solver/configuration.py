@@ -5,66 +5,35 @@ that decided its makespan as a cut. When nothing better is left, the best plan i
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from time import monotonic
 
 import numpy as np
 
-from partita.solver.backends.base import Backend
+from partita.solver.arrays import IntArray
 from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline, TimeOver
 from partita.solver.divisions import balanced_sizes, uniform_sizes
-from partita.solver.domains import Ancestry, Domains, any_stage, pinned, within_window, within_work
+from partita.solver.domains import Domains, any_stage, pinned, within_window, within_work
 from partita.solver.figures import longest_time
 from partita.solver.group_moves import GroupSearch
-from partita.solver.intervals import IntervalView
 from partita.solver.local_search import LocalSearch, learn, stages_of
 from partita.solver.measure import graph_of
-from partita.solver.plans import Judge, Judged, Plan, PlanPool, Signature
+from partita.solver.plans import Judged, Plan, Signature
 from partita.solver.program.builder import Limits, Request, Setting, StageProgram
 from partita.solver.pruning import Cutoffs, most_work, prune
-from partita.solver.topology import IntArray
-from partita.solver.warm_start import Frame, Price, by_memory, by_time, regardless_of_memory, smallest_maximum
+from partita.solver.rank_network import TooManySteps
+from partita.solver.rank_search import RankSearch, Trials
+from partita.solver.rank_sums import two_tracks
+from partita.solver.tools import Tools
+from partita.solver.warm_start import NO_LIMIT, Frame, Price, by_memory, by_time, smallest_maximum
 
 MOST_VARIABLES = 200_000
 """A program of more thresholds than this is not built: it would not be solved, and building it takes a minute."""
 
 SECONDS_PER_VARIABLE, SLOWER_IN_GRAPHS = 2e-4, 3
 """Time to build a program and to hand it to a backend, per threshold; where tensors skip layers it takes longer."""
-
-
-@dataclass
-class Counters:
-    """Effort of a search."""
-
-    iterations: int = 0
-    cuts: int = 0
-    variables: int = 0
-
-
-@dataclass(frozen=True)
-class Tactics:
-    """What the search uses besides the program itself; all of it except in benchmarks that show what it is worth."""
-
-    warm_start: bool = True
-    pruning: bool = True
-    starting_cuts: bool = True
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What all configurations of a problem share."""
-
-    judge: Judge
-    view: IntervalView
-    ancestry: Ancestry | None
-    backend: Backend
-    tie_breaker: Backend | None
-    plans: PlanPool
-    counters: Counters
-    tactics: Tactics
-    relative_gap: float
 
 
 class Configuration:
@@ -77,19 +46,26 @@ class Configuration:
     """
 
     def __init__(self, tools: Tools, num_stages: int, optional: int = 0, known_cuts: CutPool | None = None) -> None:
-        self._tools, self.num_stages, self.optional = tools, num_stages, optional
+        self.tools, self.num_stages, self.optional = tools, num_stages, optional
         self._known_cuts = known_cuts
         self._learned_from: Signature | None = None
         self._refused: list[Plan] = []
+        self._searched_by_ranks: tuple[Signature, int] | None = None
         self.bound = 0
+
+    @property
+    def variant(self) -> int:
+        """Which of the problem's schedules it has."""
+        return self.tools.judge.variant
 
     # What follows is made when it is first needed: most numbers of stages are ruled out by arithmetic.
 
     @cached_property
     def _setting(self) -> Setting:
-        judge = self._tools.judge
+        judge = self.tools.judge
         graph = graph_of(judge.instance, self.num_stages)
-        frame = Frame(self.num_stages, self.optional, graph.in_flight, judge.capacity)
+        whole, postponed = graph.pipeline.moments.alone(self.num_stages)
+        frame = Frame(graph.pipeline, self.optional, whole, postponed, judge.capacity)
         return Setting(judge.instance, judge.figures, judge.groups, graph, frame)
 
     @property
@@ -98,59 +74,60 @@ class Configuration:
 
     @cached_property
     def _pool(self) -> CutPool | None:
-        judge = self._tools.judge
+        judge = self.tools.judge
         if judge.metric != "iteration_time" and judge.iteration_limit is None:
             return None
         if self._known_cuts is not None:
             return self._known_cuts
-        return CutPool(self._setting.graph, judge.instance.blocking)
+        return CutPool(self._setting.graph)
 
     @cached_property
     def _search(self) -> LocalSearch:
-        return LocalSearch(self._tools.view, self._frame, self._tools.judge, self._pool, self._tools.plans)
+        return LocalSearch(self.tools.view, self._frame, self.tools.judge, self._pool, self.tools.plans)
 
     @cached_property
     def _moves(self) -> GroupSearch:
-        return GroupSearch(self._tools.judge, self._tools.plans)
+        return GroupSearch(self.tools.judge, self.tools.plans)
 
     def warm_up(self, deadline: Deadline) -> None:
         """Find first plans by dynamic programming and improve them by moves."""
-        judge, frame, tactics = self._tools.judge, self._frame, self._tools.tactics
+        tools, frame = self.tools, self._frame
+        judge, tactics, view = tools.judge, tools.tactics, tools.view
         if not (tactics.warm_start or tactics.starting_cuts):
             return
-        view = self._tools.view
         for sizes in (uniform_sizes(view.size, self.num_stages), balanced_sizes(view.work, self.num_stages)):
-            self._start_from(np.concatenate([[0], np.cumsum(sizes)]), None)
+            if not deadline.passed or tools.plans.best(set()) is None:
+                self._start_from(np.concatenate([[0], np.cumsum(sizes)]), deadline, improve=False)
         try:
             first: Price = by_memory if judge.metric == "peak_memory" else by_time
             cuts = smallest_maximum(view, frame, first, deadline)
             if cuts is None and self._pool is not None:  # a path cut is valid whether or not its plan fits
-                cuts = smallest_maximum(view, regardless_of_memory(frame), by_time, deadline)
+                cuts = smallest_maximum(view, frame.within(NO_LIMIT), by_time, deadline)
         except TimeOver:
             return
         if cuts is not None:
             self._start_from(cuts[np.flatnonzero(np.append(np.diff(cuts) > 0, True))], deadline)
 
-    def _start_from(self, cuts: IntArray, deadline: Deadline | None) -> None:
-        """Keep a plan of intervals and its paths; improve it until the deadline, where one is given."""
-        tools, judge = self._tools, self._tools.judge
-        location = judge.instance.topology.in_order(len(cuts) - 1)
+    def _start_from(self, cuts: IntArray, deadline: Deadline, improve: bool = True) -> None:
+        """Keep a plan of intervals and its paths, and improve it."""
+        tools, judge = self.tools, self.tools.judge
+        location = judge.instance.topology.in_order(judge.instance.num_ranks(len(cuts) - 1))
         if location is None:
             return
         plan = Plan(stages_of(cuts), location)
         if self._pool is not None and tools.tactics.starting_cuts and plan.num_stages == self.num_stages:
-            starting_cuts(judge.instance, self._pool, judge.measure(plan).times)
+            starting_cuts(self._pool, judge.measure(plan).times, deadline)
         judged = judge.judge([plan])[0] if tools.tactics.warm_start else None
         if judged is not None:
             tools.plans.add(judged)
-            if deadline is not None:
+            if improve:
                 self._improve(judged, True, deadline)
 
     def _improve(self, judged: Judged, of_intervals: bool, deadline: Deadline) -> None:
         """Improve a plan by the moves that suit it: of boundaries where its stages are intervals, and of groups."""
         if of_intervals:
             judged = self._search.improve(judged, deadline)
-        if not self._tools.judge.groups.total_order:
+        if not self.tools.judge.groups.total_order:
             self._moves.improve(judged, deadline)
 
     def among_equals(self, tools: Tools) -> "Configuration":
@@ -173,7 +150,7 @@ class Configuration:
         bool
             Whether the proof was finished; ``bound`` then is the objective of the best plan (less the gap allowed).
         """
-        tools = self._tools
+        tools = self.tools
         ranked = {each.signature for each in excluded}
         while not deadline.passed:
             known = tools.plans.best(ranked)
@@ -191,6 +168,8 @@ class Configuration:
                 return False
             if domains is None or domains.empty:
                 return self._proven(cutoff)
+            if best is not None and self._by_ranks(best, excluded, deadline, on_bound):
+                continue
             outcome = self._round(domains, best, excluded, deadline, on_bound)
             if outcome is not None:
                 return outcome and self._proven(cutoff)
@@ -200,8 +179,8 @@ class Configuration:
         """Give the largest objective that is worth finding; None for any."""
         if best is None:
             return None
-        allowed = int(best.objective * self._tools.relative_gap)
-        return best.objective - max(allowed, self._tools.backend.resolution(best.objective))
+        allowed = int(best.objective * self.tools.relative_gap)
+        return best.objective - max(allowed, self.tools.backend.resolution(best.objective))
 
     def _proven(self, cutoff: int | None) -> bool:
         self.bound = max(self.bound, NOTHING if cutoff is None else cutoff + 1)
@@ -209,18 +188,19 @@ class Configuration:
 
     def _prepare(self, best: Judged | None, deadline: Deadline) -> None:
         """Learn the paths that the neighbors of a new best plan have, once for each."""
-        if self._pool is None or best is None or not self._tools.tactics.starting_cuts:
+        if self._pool is None or best is None or not self.tools.tactics.starting_cuts:
             return
         if self._known_cuts is not None:  # the search that found them has learned what the neighbors have to teach
             return
-        if best.signature != self._learned_from and best.plan.num_stages == self.num_stages:
+        ours = best.variant == self.tools.judge.variant and best.plan.num_stages == self.num_stages
+        if ours and best.signature != self._learned_from:
             self._learned_from = best.signature
-            starting_cuts(self._setting.instance, self._pool, best.measures.times)
-            if self._tools.judge.groups.total_order:
+            starting_cuts(self._pool, best.measures.times, deadline)
+            if self.tools.judge.groups.total_order:
                 self._search.learn_from_neighbors(best, deadline)
 
     def _limits(self, cutoff: int | None) -> Limits:
-        judge = self._tools.judge
+        judge = self.tools.judge
 
         def smaller(limit: int | None, metric: str) -> int | None:
             values = [value for value in (limit, cutoff if judge.metric == metric else None) if value is not None]
@@ -236,14 +216,11 @@ class Configuration:
 
     def _domains(self, cutoff: int | None, deadline: Deadline) -> Domains | None:
         """Give what is left to decide for plans within the cutoff; None where nothing is."""
-        tools, judge = self._tools, self._tools.judge
+        tools, judge = self.tools, self.tools.judge
         tools.counters.cuts = max(tools.counters.cuts, 0 if self._pool is None else len(self._pool))
         limits = self._limits(cutoff)
-        makespan = limits.iteration
-        if makespan is not None and judge.instance.trains:
-            makespan -= int(judge.figures.time(judge.instance.factors.step_s))
-        cutoffs = Cutoffs(makespan, limits.bottleneck)
-        frame = Frame(self.num_stages, self.optional, self._frame.in_flight, limits.memory)
+        cutoffs = self._cutoffs(cutoff)
+        frame = self._frame.within(limits.memory)
         groups = judge.groups
         domains = any_stage(groups, self.num_stages, tools.ancestry)
         if tools.tactics.pruning and groups.total_order:
@@ -258,7 +235,7 @@ class Configuration:
 
     def _bisect_bound(self, domains: Domains, cutoff: int, deadline: Deadline) -> None:
         """Raise the bound to where pruning alone still shows that nothing is left, for the case that time runs out."""
-        if int((domains.latest - domains.earliest).sum()) < WORTH_BISECTING or not self._tools.tactics.pruning:
+        if int((domains.latest - domains.earliest).sum()) < WORTH_BISECTING or not self.tools.tactics.pruning:
             return
         low, high = self.bound, cutoff
         for _ in range(BISECTIONS):
@@ -269,6 +246,37 @@ class Configuration:
             else:
                 high = middle
 
+    def _by_ranks(
+        self, best: Judged, excluded: Sequence[Judged], deadline: Deadline, on_bound: Callable[[int], None]
+    ) -> bool:
+        """Search by the ranks' two stages where that is possible, once for every best plan; tell whether it was."""
+        tools, judge = self.tools, self.tools.judge
+        usual = judge.metric == "iteration_time" and tools.tactics.pruning and judge.groups.total_order
+        this = best.signature, len(excluded)
+        if self._pool is None or not usual or this == self._searched_by_ranks or not two_tracks(self._frame.pipeline):
+            return False
+        self._searched_by_ranks = this
+        part = Deadline(deadline.started, monotonic() + RANKS_SHARE * deadline.remaining)
+        trials = Trials(tools, self._pool, best, excluded)
+        search = RankSearch(tools.view, self._frame, self._pool, trials, self._cutoffs)
+        try:
+            for bound in search.prove(best.objective, self.bound, tools.backend.resolution, part):
+                self.bound = max(self.bound, bound)
+                on_bound(self.bound)
+                if self.bound > (self._cutoff(best) or 0):
+                    break
+        except (TimeOver, TooManySteps):
+            pass
+        return True
+
+    def _cutoffs(self, most: int | None) -> Cutoffs:
+        """Give the largest makespan and bottleneck of plans with an objective up to so much, None for any."""
+        judge, limits = self.tools.judge, self._limits(most)
+        makespan = limits.iteration
+        if makespan is not None and judge.instance.trains:
+            makespan -= int(judge.figures.time(judge.instance.factors.step_s))
+        return Cutoffs(makespan, limits.bottleneck)
+
     def _round(
         self,
         domains: Domains,
@@ -278,7 +286,7 @@ class Configuration:
         on_bound: Callable[[int], None],
     ) -> bool | None:
         """Solve the program once; True when nothing better exists, False when time ran out, None to go on."""
-        tools, judge, cutoff = self._tools, self._tools.judge, self._cutoff(best)
+        tools, judge, cutoff = self.tools, self.tools.judge, self._cutoff(best)
         size = int((domains.latest - domains.earliest).sum())
         each = SECONDS_PER_VARIABLE * (1 if judge.groups.total_order else SLOWER_IN_GRAPHS)
         if size > MOST_VARIABLES or size * each > deadline.remaining:
@@ -286,8 +294,8 @@ class Configuration:
         limits = self._limits(cutoff)
         most_time = longest_time(judge.instance, judge.figures, self.num_stages)
         largest = limits.iteration or limits.bottleneck or most_time
-        scale = tools.backend.scale(largest, min(limits.memory, judge.most_memory(self._frame.in_flight)))
-        refused = (*(each.plan for each in excluded), *self._refused)
+        scale = tools.backend.scale(largest, min(limits.memory, judge.most_memory(int(self._frame.whole.max()))))
+        refused = (*(each.plan for each in excluded if each.variant == judge.variant), *self._refused)
         request = Request(judge.metric, limits, refused, tuple(judge.apart))
         cuts = np.zeros((0, 0), dtype=np.int64) if self._pool is None else self._pool.rows
         program = StageProgram(self._setting, domains, cuts, request, scale, most_time)
@@ -323,7 +331,7 @@ class Configuration:
 
         Gives the plan, unless it breaks a limit, and whether its path was news.
         """
-        tools, judge = self._tools, self._tools.judge
+        tools, judge = self.tools, self.tools.judge
         judged = judge.judge([plan])[0]
         tools.plans.add(judged)
         news = False
@@ -333,6 +341,9 @@ class Configuration:
             self._improve(judged, judge.groups.total_order, deadline)
         return judged, news
 
+
+RANKS_SHARE = 0.8
+"""The part of the time left that the search by ranks may take."""
 
 WORTH_BISECTING, BISECTIONS = 50, 7
 """Thresholds from which a program may take long, and how closely the bound is then found beforehand."""

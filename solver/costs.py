@@ -1,6 +1,6 @@
 """What any assignment of layers to stages and of stages to locations costs: the one place where it is computed.
 
-``stage[i]`` is the stage of layer i, shape (L,); ``location[k]`` the location of stage k, shape (S,). The formulas are
+``stage[i]`` is the stage of layer i, shape (L,); ``location[r]`` the location of rank r, shape (R,). The formulas are
 those that README.md names under what is modeled.
 """
 
@@ -10,9 +10,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from partita.solver.figures import Figures, Times
+from partita.solver.arrays import BoolArray, IntArray, Times
+from partita.solver.event_graph import EventGraph
+from partita.solver.figures import Figures
 from partita.solver.instance import Instance, Storages
-from partita.solver.topology import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +127,14 @@ def _both_passes(instance: Instance, tensor: IntArray, pair: IntArray) -> Traffi
     )
 
 
-def transfers(instance: Instance, figures: Figures, stage: IntArray, location: IntArray, pairs: IntArray) -> Transfers:
-    """Price everything that is carried between stages."""
+def transfers(
+    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, graph: EventGraph
+) -> Transfers:
+    """Price everything that is carried between stages; between two stages of one rank nothing is sent."""
+    pairs, rank_of = graph.pairs, graph.pipeline.rank_of
     traffic = carried(instance, stage, pairs)
     edges, size = instance.edges, len(pairs)
-    ends = location[pairs]
+    ends = location[rank_of[pairs]]
     if instance.routing == "host":  # either side reaches the host over its own fabric
         ends = ends[:, [0, 0]]
     path_class = instance.topology.class_of[ends[:, 0], ends[:, 1]]
@@ -139,19 +143,20 @@ def transfers(instance: Instance, figures: Figures, stage: IntArray, location: I
     numbers = traffic.pair + size * traffic.backward
     all_bytes = sum_by(numbers, sizes, 2 * size)
     all_times = sum_by(numbers, figures.transfer(sizes, path_class[traffic.pair]), 2 * size)
-    host_forward, host_backward = figures.zeros(len(location)), figures.zeros(len(location))
+    host_forward, host_backward = figures.zeros(len(rank_of)), figures.zeros(len(rank_of))
     if instance.routing == "host":
         sent = np.bincount(numbers, weights=sizes > 0, minlength=2 * size).astype(np.int64)
         all_times = 2 * (all_times + sent * np.tile(figures.latency[path_class], 2))
         if instance.blocking:
-            host_forward, host_backward = _host_times(instance, figures, stage, location)
+            host_forward, host_backward = _host_times(instance, figures, stage, location[rank_of])
             all_times = figures.zeros(2 * size)
     else:
         # Neighbors always exchange a message; other pairs only where something is sent.
         messages = all_bytes.reshape(2, size) > 0
-        messages[:, : len(location) - 1] = True
+        messages[:, : len(rank_of) - 1] = True
         messages[1] &= instance.trains
         all_times = all_times + messages.reshape(-1) * np.tile(figures.latency[path_class], 2)
+    all_times[np.tile(graph.local, 2)] = 0
     return Transfers(
         traffic,
         path_class,
@@ -165,7 +170,7 @@ def transfers(instance: Instance, figures: Figures, stage: IntArray, location: I
 
 
 def _host_times(instance: Instance, figures: Figures, stage: IntArray, location: IntArray) -> tuple[Times, Times]:
-    """Give the times in which every stage writes to and reads from the host, in the forward and backward pass.
+    """Give the times in which every stage, placed by ``location``, writes to and reads from the host in either pass.
 
     A forward tensor is written once and read once by every other stage that needs it, and so is a tensor of the
     backward pass. A gradient is written by every stage that read the tensor and read by the stage that made it.
@@ -191,19 +196,35 @@ def _host_times(instance: Instance, figures: Figures, stage: IntArray, location:
     return forward, backward
 
 
-def held(storages: Storages, stage: IntArray) -> tuple[IntArray, IntArray]:
-    """Give which storage is held by which stage, every holding once, shapes (X,) and (X,)."""
+def held(storages: Storages, stage: IntArray, owner: IntArray) -> tuple[IntArray, IntArray]:
+    """Give which storage is held by which owner, every holding once, shapes (X,) and (X,).
+
+    ``owner[k]`` owns what stage k holds, shape (S,); it is named by the first stage on which it holds the storage.
+    """
     if not storages.layers:
         none = np.zeros(0, dtype=np.int64)
         return none, none
-    storage = np.repeat(np.arange(len(storages.layers)), [len(each) for each in storages.layers])
-    both = np.unique(np.stack([storage, stage[np.concatenate(storages.layers)]], axis=1), axis=0)
-    return both[:, 0], both[:, 1]
+    holder = stage[np.concatenate(storages.layers)]
+    size = len(owner)
+    every = np.unique((storages.number * size + owner[holder]) * size + holder)
+    first = np.unique(every // size, return_index=True)[1]
+    return every[first] // (size * size), every[first] % size
 
 
 @dataclass(frozen=True, slots=True)
 class StageMemory:
-    """Bytes of every stage on each of its devices, item by item, shape (S,) each."""
+    """Bytes of every stage on each of its devices, item by item, shape (S,) each.
+
+    Where a rank runs several stages these are shares of its device: what it has once (a weight that two of its stages
+    use, workspace, reserve) counts at one of them, activations are those of the moment when it is fullest.
+
+    Attributes
+    ----------
+    in_flight, postponed
+        Microbatches kept whole at that moment, and those of which only the weight gradient is left.
+    rank_of
+        The rank of every stage.
+    """
 
     weights: IntArray
     gradients: IntArray
@@ -211,43 +232,73 @@ class StageMemory:
     buffers: IntArray
     activations: IntArray
     in_flight: IntArray
+    postponed: IntArray
     communication: IntArray
     workspace: IntArray
-    reserve: int
+    reserve: IntArray
+    rank_of: IntArray
 
     @property
     def total(self) -> IntArray:
-        """The sum of all items."""
+        """The sum of all items, by stage."""
         return (
             self.weights + self.gradients + self.optimizer + self.buffers
             + self.activations + self.communication + self.workspace + self.reserve
         )  # fmt: skip
 
+    @property
+    def by_rank(self) -> IntArray:
+        """The sum of all items on each device of a rank, shape (R,)."""
+        return sum_by(self.rank_of, self.total, int(self.rank_of.max()) + 1)
 
-def stage_memory(
-    instance: Instance, stage: IntArray, moved: Transfers, pairs: IntArray, in_flight: IntArray
-) -> StageMemory:
-    """Give the memory of every stage; the receive buffers are those of one microbatch in either direction."""
-    size = len(in_flight)
-    layers = instance.layers
-    weight, holder = held(instance.weights, stage)
-    buffer, keeper = held(instance.buffers, stage)
-    saved, saver = held(instance.shared, stage)
+
+def stage_memory(instance: Instance, stage: IntArray, moved: Transfers, graph: EventGraph) -> StageMemory:
+    """Give the memory of every stage."""
+    pipeline, layers, tied = graph.pipeline, instance.layers, instance.weights
+    rank_of, size = pipeline.rank_of, pipeline.num_stages
+    weight, holder = held(tied, stage, rank_of)
+    buffer, keeper = held(instance.buffers, stage, rank_of)
+    kept, for_weights = kept_bytes(instance, stage, size)
+    whole, postponed = pipeline.moments.fullest(kept, for_weights)
     workspace = np.zeros(size, dtype=np.int64)
     np.maximum.at(workspace, stage, layers.workspace)
-    received = np.zeros(size, dtype=np.int64)
-    if instance.routing != "host":
-        received = sum_by(pairs[:, 1], moved.forward_bytes, size) + sum_by(pairs[:, 0], moved.backward_bytes, size)
-    tied = instance.weights
-    kept = sum_by(stage, layers.activation, size) + sum_by(saver, instance.shared.bytes[saved], size)
     return StageMemory(
         weights=sum_by(stage, layers.weight, size) + sum_by(holder, tied.bytes[weight], size),
         gradients=sum_by(stage, layers.gradient, size) + sum_by(holder, tied.gradient_bytes[weight], size),
         optimizer=sum_by(stage, layers.optimizer, size) + sum_by(holder, tied.optimizer_bytes[weight], size),
         buffers=sum_by(keeper, instance.buffers.bytes[buffer], size),
-        activations=in_flight * kept,
-        in_flight=in_flight,
-        communication=received,
-        workspace=workspace,
-        reserve=instance.topology.device.reserve_bytes,
+        activations=whole * kept + postponed * for_weights,
+        in_flight=whole,
+        postponed=postponed,
+        communication=_received(instance, moved, graph),
+        workspace=workspace * _first_largest(rank_of, workspace),
+        reserve=instance.topology.device.reserve_bytes * _first_largest(rank_of, np.zeros_like(workspace)),
+        rank_of=rank_of,
     )
+
+
+def kept_bytes(instance: Instance, stage: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Give the bytes that a microbatch keeps on every stage, whole and for its weight gradient, shape (S,) each."""
+    saved, saver = held(instance.shared, stage, np.arange(size))
+    shared = sum_by(saver, instance.shared.bytes[saved], size)
+    layers = instance.layers
+    return sum_by(stage, layers.activation, size) + shared, sum_by(stage, layers.for_weight_gradient, size) + shared
+
+
+def _received(instance: Instance, moved: Transfers, graph: EventGraph) -> IntArray:
+    """Give the bytes of every stage's receive buffers."""
+    size = graph.num_stages
+    if instance.routing == "host":
+        return np.zeros(size, dtype=np.int64)
+    sent = ~graph.local * instance.receive_buffers
+    forward = sum_by(graph.pairs[:, 1], moved.forward_bytes * sent, size)
+    both: IntArray = forward + sum_by(graph.pairs[:, 0], moved.backward_bytes * sent, size)
+    return both
+
+
+def _first_largest(rank_of: IntArray, values: IntArray) -> BoolArray:
+    """Choose one stage of every rank, the first of those with the largest value; true or false, shape (S,)."""
+    order = np.lexsort((np.arange(len(values)), -values, rank_of))
+    chosen = np.zeros(len(values), dtype=bool)
+    chosen[order[np.unique(rank_of[order], return_index=True)[1]]] = True
+    return chosen

@@ -1,11 +1,14 @@
 """Path cuts: every path of the event graph bounds the makespan of every plan from below."""
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 
-from partita.solver.event_graph import Counts, EventGraph, Weights
-from partita.solver.instance import Instance
-from partita.solver.measure import StageTimes, graph_weights
-from partita.solver.topology import IntArray
+from partita.solver.arrays import IntArray, Times
+from partita.solver.deadline import Deadline
+from partita.solver.event_graph import BACKWARD, FORWARD, EventGraph
+from partita.solver.measure import StageTimes
 
 SLIGHTLY, MUCH = 3, 50
 """Percent by which a stage is made heavier to find the paths that matter when it is."""
@@ -14,22 +17,31 @@ SLIGHTLY, MUCH = 3, 50
 class CutPool:
     """Different path cuts for one number of stages.
 
-    A cut is a row of coefficients: S of the forward times (with ``blocking`` and ``host`` these include the host's),
-    S of the backward times, P of the forward transfers and P of the backward transfers.
+    A cut is a row of coefficients of the C times of the event graph, where the passes are computing times (with
+    ``blocking`` and ``host`` these include the host's).
     """
 
-    def __init__(self, graph: EventGraph, blocking: bool) -> None:
-        self.graph, self.blocking = graph, blocking
-        self.rows = np.zeros((0, 2 * graph.num_stages + 2 * len(graph.pairs)), dtype=np.int64)
+    def __init__(self, graph: EventGraph) -> None:
+        self.graph = graph
+        self.rows = np.zeros((0, graph.num_columns), dtype=np.int64)
         self._known: set[bytes] = set()
 
     def __len__(self) -> int:
         """Give the number of cuts."""
         return len(self.rows)
 
-    def add(self, counts: Counts) -> int:
+    @property
+    def passes(self) -> list[IntArray]:
+        """The coefficients of the passes, shape (cuts, S) each."""
+        return self.graph.passes(self.rows)
+
+    def boundaries(self, direction: int) -> IntArray:
+        """Give the coefficients of the transfers between neighbors in a direction, shape (cuts, S - 1)."""
+        return self.graph.transfers(self.rows, direction)[:, : self.graph.num_stages - 1]
+
+    def add(self, visits: IntArray) -> int:
         """Add the paths of a batch that are new; tell how many were."""
-        rows = self._coefficients(counts)
+        rows = self._coefficients(visits)
         fresh = []
         for row in rows:
             key = row.tobytes()
@@ -40,17 +52,21 @@ class CutPool:
             self.rows = np.concatenate([self.rows, np.array(fresh)])
         return len(fresh)
 
-    def _coefficients(self, counts: Counts) -> IntArray:
+    def _coefficients(self, visits: IntArray) -> IntArray:
         """Turn visits into coefficients of computing times and transfers.
 
         A blocking transfer is part of the passes at both ends, less the part that both do at the same time.
         """
-        forward, backward = counts.forward_delay, counts.backward_delay
-        if self.blocking:
-            first, second = self.graph.pairs[:, 0], self.graph.pairs[:, 1]
-            forward = counts.forward[:, first] + counts.forward[:, second] - forward
-            backward = counts.backward[:, first] + counts.backward[:, second] - backward
-        return np.concatenate([counts.forward, counts.backward, forward, backward], axis=1)
+        graph = self.graph
+        if not graph.blocking:
+            return visits
+        rows = visits.copy()
+        remote = ~graph.local
+        for direction in (FORWARD, BACKWARD):
+            passes = graph.passes(visits)[direction]
+            both = passes[:, graph.pairs[:, 0]] + passes[:, graph.pairs[:, 1]]
+            graph.transfers(rows, direction)[...] += both * remote
+        return rows
 
     def lengths(self, times: IntArray) -> IntArray:
         """Give the length of every cut's path for plans given by ``cut_times``, shape (N, cuts)."""
@@ -60,33 +76,48 @@ class CutPool:
 def cut_times(times: StageTimes) -> IntArray:
     """Give a plan's times in the order of a cut's coefficients."""
     moved = times.moved
-    return np.concatenate(
-        [times.forward + moved.host_forward, times.backward + moved.host_backward, moved.forward, moved.backward]
-    )
+    passes = times.passes.copy()
+    passes[0] += moved.host_forward
+    passes[1] += moved.host_backward
+    return np.concatenate([passes.ravel(), moved.forward, moved.backward])
 
 
-def starting_cuts(instance: Instance, pool: CutPool, times: StageTimes) -> None:
-    """Add the critical paths of a plan as it is, with one stage heavier, and with one transfer slower."""
-    base = graph_weights(instance, [times])
-    stages, pairs = pool.graph.num_stages, pool.graph.num_stages - 1
-    copies = 1 + 2 * stages + pairs
-    forward, backward = (np.repeat(each, copies, axis=0) for each in (base.forward, base.backward))
-    forward_delay, backward_delay = (
-        np.repeat(each, copies, axis=0) for each in (base.forward_delay, base.backward_delay)
-    )
-    for stage in range(stages):
-        for copy, percent in ((1 + stage, SLIGHTLY), (1 + stages + stage, MUCH)):
-            forward[copy, stage] += forward[copy, stage] * percent // 100
-            backward[copy, stage] += backward[copy, stage] * percent // 100
-    slower = max(1, int(base.forward.mean()))
-    for pair in range(pairs):
-        copy = 1 + 2 * stages + pair
-        if pool.blocking:
-            for stage in pool.graph.pairs[pair].tolist():
-                forward[copy, stage] += slower
-                backward[copy, stage] += slower
-        sign = -1 if pool.blocking else 1
-        forward_delay[copy, pair] += sign * slower
-        backward_delay[copy, pair] += sign * slower
-    _, counts = pool.graph.critical_paths(Weights(forward, backward, forward_delay, backward_delay))
-    pool.add(counts)
+BATCH = 64
+"""Plans whose paths are found together."""
+
+
+def starting_cuts(pool: CutPool, times: StageTimes, deadline: Deadline) -> None:
+    """Add the critical paths of a plan as it is, with one stage or one rank heavier, and with one transfer slower.
+
+    Stops when the deadline passes, but for the first of these.
+    """
+    variations = _variations(pool.graph, times)
+    while copies := list(islice(variations, BATCH)):
+        _, visits = pool.graph.critical_paths(np.stack(copies))
+        pool.add(visits)
+        if deadline.passed:
+            return
+
+
+def _variations(graph: EventGraph, times: StageTimes) -> Iterator[Times]:
+    """Give the times of a plan, and what they would be if one of them were larger."""
+    yield times.row
+    pipeline = graph.pipeline
+    sets = [np.array([stage]) for stage in range(graph.num_stages)]
+    if not pipeline.one_each:
+        sets += [stages for stages in pipeline.stages_of if len(stages) > 1]
+    for percent in (SLIGHTLY, MUCH):
+        for members in sets:
+            row = times.row
+            for passes in graph.passes(row):
+                passes[members] += passes[members] * percent // 100
+            yield row
+    slower = max(1, int(times.busy[0].mean()))
+    for boundary in np.flatnonzero(~pipeline.turns).tolist():
+        row = times.row
+        if graph.blocking:
+            for passes in graph.passes(row)[:2]:
+                passes[boundary : boundary + 2] += slower
+        for direction in (FORWARD, BACKWARD):
+            graph.transfers(row, direction)[boundary] += slower
+        yield row

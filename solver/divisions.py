@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from partita.solver.topology import IntArray
+from partita.solver.arrays import IntArray
 
 
 def uniform_sizes(num_layers: int, num_stages: int) -> list[int]:

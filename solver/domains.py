@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from partita.solver.arrays import BoolArray, IntArray
 from partita.solver.grouping import Groups
 from partita.solver.pruning import Window
-from partita.solver.topology import BoolArray, IntArray
 
 Threshold = tuple[int, int]
 """A group and a stage: the group is on that stage or later."""

@@ -7,11 +7,13 @@ import numpy as np
 
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics, Stage, TiedWeight
+from partita.solver.arrays import IntArray
 from partita.solver.costs import StageMemory, Traffic, held, sum_by
 from partita.solver.figures import Figures, make_figures
 from partita.solver.instance import Instance, one
+from partita.solver.link_simulation import queued_makespan
 from partita.solver.measure import Measures, graph_of, measure, synchronised_bytes
-from partita.solver.topology import IntArray
+from partita.solver.topology import NO_PATH
 
 
 class Evaluator:
@@ -29,14 +31,13 @@ class Evaluator:
         self._tensors = {tensor.name: tensor for tensor in instance.problem.model.tensors or ()}
 
     def measures(self, stage: IntArray, location: IntArray) -> Measures:
-        """Measure a plan in seconds and bytes; ``stage`` by layer, ``location`` by stage."""
-        return measure(self.instance, self._figures, [(stage, location)])[0]
+        """Measure a plan in seconds and bytes; ``stage`` by layer, ``location`` by rank."""
+        return measure(self.instance, self._figures, int(stage.max()) + 1, [(stage, location)])[0]
 
-    def metrics(self, measures: Measures) -> Metrics:
-        """Give the metrics of a measured plan."""
+    def metrics(self, measures: Measures, location: IntArray) -> Metrics:
+        """Give the metrics of a measured plan; ``location`` by rank."""
         training = self.instance.problem.training
-        num_stages = len(measures.times.forward)
-        span = num_stages * measures.makespan
+        span = len(measures.load) * measures.makespan
         tokens = (
             training.num_microbatches
             * training.microbatch_size
@@ -44,39 +45,48 @@ class Evaluator:
             * one(training.data_parallel)
         )
         iteration = float(measures.iteration)
+        queued = queueing_gap = None
+        if training.queueing:
+            queued = queued_makespan(self.instance, measures, location) + float(measures.once)
+            queueing_gap = (queued - iteration) / queued if queued > 0 else 0.0
         return Metrics(
             iteration_time_s=iteration,
-            tokens_per_second=tokens / iteration if iteration > 0 else None,
+            tokens_per_second=measures.per_second(tokens),
             peak_memory_bytes=measures.peak_memory,
             bottleneck_time_s=float(measures.bottleneck),
             bubble_fraction=min(1.0, max(0.0, 1 - measures.busy / span)) if span > 0 else None,
             inter_node_bytes=measures.inter_node_bytes,
+            microbatches_per_second=measures.microbatches_per_second,
+            queued_iteration_time_s=queued,
+            queueing_gap=queueing_gap,
         )
 
     def candidate(
         self, stage: IntArray, location: IntArray, rank: int, devices: list[tuple[str, ...]] | None = None
     ) -> Candidate:
-        """Give the full report of a plan; its stages run on ``devices`` where these are given."""
+        """Give the full report of a plan; its ranks run on ``devices`` where these are given."""
         measures = self.measures(stage, location)
         placed = self.instance.topology.devices(location) if devices is None else devices
         return Candidate(
             rank=rank,
-            metrics=self.metrics(measures),
+            schedule=self.instance.schedule,
+            metrics=self.metrics(measures, location),
             stages=self._stages(stage, placed, measures),
-            boundaries=self._boundaries(location, measures),
-            tied_weights=self._tied_weights(stage),
+            boundaries=self._boundaries(stage, location, measures),
+            tied_weights=self._tied_weights(stage, measures.memory.rank_of),
         )
 
     def _stages(self, stage: IntArray, devices: list[tuple[str, ...]], measures: Measures) -> tuple[Stage, ...]:
         layers = self.instance.layers
         names = np.array([layer.name for layer in self.instance.problem.model.layers], dtype=object)
-        weight_gradient = sum_by(stage, layers.weight_gradient, len(devices))
+        rank_of = measures.memory.rank_of
+        weight_gradient = sum_by(stage, layers.weight_gradient, len(rank_of))
         capacity = self.instance.topology.device.memory_bytes
         return tuple(
             Stage(
                 index=index,
-                rank=index,
-                devices=devices[index],
+                rank=rank,
+                devices=devices[rank],
                 layers=tuple(names[stage == index]),
                 recompute=tuple(names[(stage == index) & layers.recomputed]),
                 forward_s=float(measures.times.forward[index]),
@@ -84,20 +94,20 @@ class Evaluator:
                 weight_gradient_s=float(weight_gradient[index]),
                 memory=_memory(measures.memory, index, capacity),
             )
-            for index in range(len(devices))
+            for index, rank in enumerate(rank_of.tolist())
         )
 
-    def _boundaries(self, location: IntArray, measures: Measures) -> tuple[Boundary, ...]:
+    def _boundaries(self, stage: IntArray, location: IntArray, measures: Measures) -> tuple[Boundary, ...]:
         """Report neighbors, and other pairs of stages between which something is sent."""
         instance, moved = self.instance, measures.times.moved
-        pairs = graph_of(instance, len(location)).pairs
+        graph, place = graph_of(instance, int(stage.max()) + 1), location[measures.memory.rank_of]
         found = []
-        for pair, (first, second) in enumerate(pairs.tolist()):
+        for pair, (first, second) in enumerate(graph.pairs.tolist()):
             chosen = np.flatnonzero(moved.traffic.pair == pair)
             if second > first + 1 and not len(chosen):
                 continue
             far = first if instance.routing == "host" else second
-            path = instance.topology.path(int(location[first]), int(location[far]))
+            path = NO_PATH if graph.local[pair] else instance.topology.path(int(place[first]), int(place[far]))
             finite = path.bandwidth < float("inf")
             found.append(
                 Boundary(
@@ -128,15 +138,16 @@ class Evaluator:
             direction="backward" if back else "forward",
         )
 
-    def _tied_weights(self, stage: IntArray) -> tuple[TiedWeight, ...]:
+    def _tied_weights(self, stage: IntArray, rank_of: IntArray) -> tuple[TiedWeight, ...]:
         weights = self.instance.weights
-        weight, holder = held(weights, stage)
+        weight, holder = held(weights, stage, np.arange(len(rank_of)))
         sizes = synchronised_bytes(self.instance, weights.bytes, weights.gradient_bytes)
         found = []
         for number, name in enumerate(weights.names):
             if len(weights.layers[number]) > 1:
                 stages = tuple(int(each) for each in holder[weight == number])
-                synchronised = int(sizes[number]) if self.instance.trains and len(stages) > 1 else 0
+                ranks = len(np.unique(rank_of[list(stages)]))
+                synchronised = int(sizes[number]) if self.instance.trains and ranks > 1 else 0
                 found.append(TiedWeight(name=name, stages=stages, synchronised_bytes=synchronised))
         return tuple(found)
 
@@ -149,9 +160,10 @@ def _memory(memory: StageMemory, index: int, capacity: int) -> Memory:
         buffers_bytes=int(memory.buffers[index]),
         activations_bytes=int(memory.activations[index]),
         in_flight=int(memory.in_flight[index]),
+        awaiting_weight_gradient=int(memory.postponed[index]),
         communication_bytes=int(memory.communication[index]),
         workspace_bytes=int(memory.workspace[index]),
-        reserve_bytes=memory.reserve,
+        reserve_bytes=int(memory.reserve[index]),
         total_bytes=int(memory.total[index]),
         capacity_bytes=capacity,
     )

@@ -1,52 +1,27 @@
 """The event graph of an iteration: its longest path is the makespan.
 
-Nodes are the actions of all ranks. Edges are the order on each rank and the data: a forward pass waits for the same
-microbatch on earlier stages, a backward pass for that on later stages. The graph depends on the schedule and the
-numbers of stages and microbatches only; a plan gives the weights of nodes and edges.
+Nodes are the actions of all ranks and, where transfers are overlapped, the transfers. Edges are the order on every
+rank, the order of the transfers of one pair of stages in one direction, and the data: a forward pass waits for the same
+microbatch on earlier stages, a backward pass for that on later stages. The graph depends on the schedule and on how
+many stages and microbatches there are, and on nothing else; a plan gives the durations.
+
+The *times* of a plan are a row of C columns: K S passes (of every stage forward, then backward; or forward, input
+gradient, then weight gradient where the schedule splits some) and 2 P transfers (of every pair forward, then backward).
+With ``blocking`` the passes contain their transfers, and a receiver starts when the sender starts to send.
 """
 
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from partita.solver.figures import Times
-from partita.solver.schedules import SCHEDULES, Action, Orders, in_flight
-from partita.solver.topology import IntArray
+from partita.solver.arrays import BoolArray, IntArray, Times
+from partita.solver.pipeline import Pipeline
 
 MAX_GRAPH_BYTES = 2**30
 """Largest array of a batch of plans that is walked at once."""
 
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Weights of the event graph for a batch of N plans, all in one unit of time.
-
-    Attributes
-    ----------
-    forward, backward
-        Duration of a stage's passes, shape (N, S).
-    forward_delay, backward_delay
-        From the end of a pass to the earliest start of the same microbatch's pass across a pair of stages,
-        shape (N, P); negative where the receiver starts with the transfer.
-    """
-
-    forward: Times
-    backward: Times
-    forward_delay: Times
-    backward_delay: Times
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How often a path visits what, for a batch of N paths; shapes as in ``Weights``."""
-
-    forward: IntArray
-    backward: IntArray
-    forward_delay: IntArray
-    backward_delay: IntArray
+FORWARD, BACKWARD = 0, 1
 
 
 def stage_pairs(num_stages: int, skipping: bool) -> IntArray:
@@ -61,154 +36,291 @@ def stage_pairs(num_stages: int, skipping: bool) -> IntArray:
 
 
 class EventGraph:
-    """The event graph of a schedule.
+    """The event graph of a pipeline.
 
     Parameters
     ----------
-    kind
-        The schedule's name.
-    num_stages, num_microbatches
-        S and m.
+    pipeline
+        The orders.
     skipping
         Whether tensors go between stages that are not neighbors.
+    blocking
+        Whether transfers are part of the passes at both ends.
+
+    Attributes
+    ----------
+    pairs, local
+        The pairs of stages that exchange tensors, shape (P, 2), and which of them are on one rank, shape (P,).
+    num_passes
+        K: 2, or 3 where some backward passes are split.
     """
 
-    def __init__(self, kind: str, num_stages: int, num_microbatches: int, skipping: bool) -> None:
-        self.num_stages = num_stages
-        self.pairs = stage_pairs(num_stages, skipping)
-        orders = SCHEDULES[kind](num_stages, num_microbatches)
-        self.in_flight = np.array(in_flight(orders), dtype=np.int64)
-        self.num_nodes = sum(len(order) for order in orders)
-        self._weight, self._before, self._edge = self._connect(orders)
-        self._starts = self._sort_by_level()
+    def __init__(self, pipeline: Pipeline, skipping: bool, blocking: bool) -> None:
+        self.pipeline, self.blocking = pipeline, blocking
+        self.num_stages = pipeline.num_stages
+        self.num_passes = 3 if pipeline.splits else 2
+        self.pairs = stage_pairs(self.num_stages, skipping)
+        self.local: BoolArray = np.asarray(pipeline.rank_of[self.pairs[:, 0]] == pipeline.rank_of[self.pairs[:, 1]])
+        wiring = _Wiring(self)
+        self.num_nodes = len(wiring.column)
+        self.nodes = wiring
+        self._levels, self._column, self._first, self._source, self._delay = _by_level(wiring)
+        self._last = np.setdiff1d(np.arange(self.num_nodes), self._source)
+        self._rounds = _rounds(self._levels, self._first)
 
-    def _connect(self, orders: Orders) -> tuple[IntArray, IntArray, IntArray]:
-        """Give every action's weight, predecessors and the edges from those, shapes (n,), (n, K) and (n, K).
+    @property
+    def num_columns(self) -> int:
+        """C."""
+        return self.num_passes * self.num_stages + 2 * len(self.pairs)
 
-        The weight of an action is its stage, plus S for a backward pass. Missing predecessors are node n; edges
-        without a delay are the last, 2 P.
+    def transfer_column(self, direction: int) -> int:
+        """Give the column of the first pair's transfer in a direction."""
+        return self.num_passes * self.num_stages + direction * len(self.pairs)
+
+    def passes(self, rows: IntArray) -> list[IntArray]:
+        """Give the columns of the passes, of shape (..., S) each, from rows of C columns."""
+        size = self.num_stages
+        return [rows[..., k * size : (k + 1) * size] for k in range(self.num_passes)]
+
+    def transfers(self, rows: IntArray, direction: int) -> IntArray:
+        """Give the columns of the transfers in a direction, of shape (..., P), from rows of C columns."""
+        first = self.transfer_column(direction)
+        return rows[..., first : first + len(self.pairs)]
+
+    @property
+    def num_levels(self) -> int:
+        """The most nodes on a path."""
+        return len(self._levels) - 1
+
+    def makespans(self, times: Times) -> Times:
+        """Give the makespan of every plan of a batch, shape (N,), from its times, shape (N, C)."""
+        return np.concatenate([self._walk(part)[self._last].max(axis=0) for part in self._batches(times)])
+
+    def critical_paths(self, times: Times) -> tuple[Times, IntArray]:
+        """Give the makespan of every plan of a batch, and how often its longest path takes every time, shape (N, C).
+
+        With ``blocking`` what counts of a transfer is how often the path gains by it.
         """
-        stages = self.num_stages
-        number: dict[Action, int] = {}
-        for order in orders:
-            for action in order:
-                number[action] = len(number)
-        pair_of = {(a, b): p for p, (a, b) in enumerate(self.pairs.tolist())}
-        sources = {
-            "F": [[(a, pair_of[a, b]) for a in range(b) if (a, b) in pair_of] for b in range(stages)],
-            "B": [[(b, pair_of[a, b]) for b in range(a + 1, stages) if (a, b) in pair_of] for a in range(stages)],
-        }
-        width = 1 + max(1, max(len(each) for kind in sources.values() for each in kind))
-        nothing, free = len(number), 2 * len(self.pairs)
-        weight = np.empty(nothing, dtype=np.int64)
-        before = np.full((nothing, width), nothing, dtype=np.int64)
-        edge = np.full((nothing, width), free, dtype=np.int64)
-        for order in orders:
-            previous = nothing
-            for action in order:
-                kind, stage, i = action
-                node = number[action]
-                weight[node] = stage + (stages if kind == "B" else 0)
-                before[node, 0] = previous
-                for column, (other, pair) in enumerate(sources[kind][stage], start=1):
-                    before[node, column] = number[kind, other, i]
-                    edge[node, column] = pair + (len(self.pairs) if kind == "B" else 0)
-                if kind == "B" and stage == stages - 1:
-                    before[node, 1] = number["F", stage, i]
-                previous = node
-        return weight, before, edge
+        parts = [self._trace(part) for part in self._batches(times)]
+        return np.concatenate([makespan for makespan, _ in parts]), np.concatenate([visits for _, visits in parts])
 
-    def _sort_by_level(self) -> IntArray:
-        """Renumber the nodes so that those of one level follow each other; give where every level starts."""
-        nodes = self.num_nodes
-        waiting = (self._before < nodes).sum(axis=1)
-        after: list[list[int]] = [[] for _ in range(nodes)]
-        for node, sources in enumerate(self._before.tolist()):
-            for source in sources:
-                if source < nodes:
-                    after[source].append(node)
-        ready = np.flatnonzero(waiting == 0).tolist()
-        remaining, depth = waiting.tolist(), [0] * nodes
-        for node in ready:
-            for follower in after[node]:
-                depth[follower] = max(depth[follower], depth[node] + 1)
-                remaining[follower] -= 1
-                if remaining[follower] == 0:
-                    ready.append(follower)
-        assert len(ready) == nodes, "the orders of a schedule never wait for each other in a circle"
-        level = np.array(depth, dtype=np.int64)
-        order = np.argsort(level, kind="stable")
-        renumbered = np.empty(nodes + 1, dtype=np.int64)
-        renumbered[order] = np.arange(nodes)
-        renumbered[nodes] = nodes
-        self._weight, self._before, self._edge = self._weight[order], renumbered[self._before[order]], self._edge[order]
-        return np.concatenate([[0], np.cumsum(np.bincount(level))])
+    def ends(self, times: Times) -> Times:
+        """Give when every node of ``nodes`` ends for one plan, shape (n,)."""
+        end: Times = self._walk(times[None, :])[:, 0][self._renumbered]
+        return end
 
-    def makespans(self, weights: Weights) -> Times:
-        """Give the makespan of every plan of a batch, shape (N,)."""
-        parts = [self._walk(part).max(axis=0) for part in self._batches(weights)]
-        return np.concatenate(parts)
+    def durations(self, times: Times) -> Times:
+        """Give how long every node of ``nodes`` takes for one plan, shape (n,)."""
+        duration: Times = self._durations(times[None, :])[self.nodes.column, 0]
+        return duration
 
-    def critical_paths(self, weights: Weights) -> tuple[Times, Counts]:
-        """Give the makespan of every plan of a batch and what its longest path visits."""
-        parts = [self._trace(part) for part in self._batches(weights)]
-        makespans = np.concatenate([makespan for makespan, _ in parts])
-        visits = np.concatenate([visited for _, visited in parts])
-        stages, pairs = self.num_stages, len(self.pairs)
-        cuts = np.cumsum([stages, stages, pairs])
-        return makespans, Counts(*np.split(visits, cuts, axis=1))
+    def critical_nodes(self, times: Times) -> IntArray:
+        """Give the nodes of ``nodes`` on a longest path of one plan, first to last."""
+        end = self._walk(times[None, :])
+        steps = [node[0] for node, _ in self._back(end, self._delays(times[None, :]))]
+        original = np.argsort(self._renumbered)
+        return original[np.array(steps[::-1], dtype=np.int64)]
 
-    def _batches(self, weights: Weights) -> list[Weights]:
+    @cached_property
+    def _renumbered(self) -> IntArray:
+        """The place of every node of ``nodes`` among the nodes by level."""
+        return self.nodes.renumbered
+
+    def _batches(self, times: Times) -> list[Times]:
         """Split a batch so that no array grows too large."""
         size = max(1, MAX_GRAPH_BYTES // (64 * self.num_nodes))
-        total = len(weights.forward)
-        return [
-            Weights(
-                weights.forward[i : i + size],
-                weights.backward[i : i + size],
-                weights.forward_delay[i : i + size],
-                weights.backward_delay[i : i + size],
-            )
-            for i in range(0, total, size)
-        ]
+        return [times[i : i + size] for i in range(0, len(times), size)]
 
-    def _walk(self, weights: Weights, chosen: npt.NDArray[np.int16] | None = None) -> Times:
-        """Give when every action ends, shape (n, N), filling in which predecessor each one waited for last."""
-        plans = len(weights.forward)
-        duration = np.concatenate([weights.forward, weights.backward], axis=1).T[self._weight]
-        no_delay = np.zeros((plans, 1), dtype=duration.dtype)
-        delay = np.concatenate([weights.forward_delay, weights.backward_delay, no_delay], axis=1).T
-        end = np.zeros((self.num_nodes + 1, plans), dtype=duration.dtype)
-        starts = self._starts.tolist()
-        for first, last in pairwise(starts):
-            latest = end[self._before[first:last, 0]]
-            for column in range(1, self._before.shape[1]):
-                arrival = end[self._before[first:last, column]] + delay[self._edge[first:last, column]]
-                if chosen is not None:
-                    chosen[first:last][arrival > latest] = column
-                latest = np.maximum(latest, arrival)
-            end[first:last] = latest + duration[first:last]
-        return end[:-1]
+    def _durations(self, times: Times) -> Times:
+        """Give how long every kind of node takes: the C times, S whole backward passes, no time; by kind and plan."""
+        plans = len(times)
+        passes = self.passes(times)
+        whole = sum(passes[1:])
+        return np.concatenate([times, whole, np.zeros((plans, 1), dtype=times.dtype)], axis=1).T
 
-    def _trace(self, weights: Weights) -> tuple[Times, IntArray]:
-        """Give the makespans, and how often each path visits every stage's passes and edges, shape (N, 2 S + 2 P)."""
-        plans = len(weights.forward)
-        chosen = np.zeros((self.num_nodes, plans), dtype=np.int16)
-        end = self._walk(weights, chosen)
-        visits = np.zeros((plans, 2 * self.num_stages + 2 * len(self.pairs) + 1), dtype=np.int64)
-        plan, node = np.arange(plans), end.argmax(axis=0)
-        makespan = end[node, plan]
-        while len(plan):
-            np.add.at(visits, (plan, self._weight[node]), 1)
-            column = chosen[node, plan]
-            np.add.at(visits, (plan, 2 * self.num_stages + self._edge[node, column]), 1)
-            node = self._before[node, column]
+    def _delays(self, times: Times) -> Times | None:
+        """Give by how much earlier than its sender's end a receiver may start, by edge, shape (e, N)."""
+        if self._delay is None:
+            return None
+        return -self._durations(times)[self._delay]
+
+    def _walk(self, times: Times) -> Times:
+        """Give when every node ends, by level, shape (n + 1, N); the last is the start of all."""
+        duration, delays = self._durations(times), self._delays(times)
+        end = np.zeros((self.num_nodes + 1, len(times)), dtype=times.dtype)
+        for (node, following), rounds in zip(pairwise(self._levels.tolist()), self._rounds, strict=True):
+            latest = np.zeros((following - node, len(times)), dtype=times.dtype)
+            for edges in rounds:
+                arrival = end[self._source[edges]]
+                if delays is not None:
+                    arrival += delays[edges]
+                np.maximum(latest[: len(edges)], arrival, out=latest[: len(edges)])
+            end[node:following] = latest + duration[self._column[node:following]]
+        return end
+
+    def _trace(self, times: Times) -> tuple[Times, IntArray]:
+        """Give the makespans and what every longest path visits, shape (N, C)."""
+        end, delays = self._walk(times), self._delays(times)
+        makespan = end[self._last].max(axis=0)
+        width = self.num_columns + self.num_stages + 1
+        visits = np.zeros((len(times), width), dtype=np.int64)
+        plans = np.arange(len(times))
+        for node, edge in self._back(end, delays):
             going = node < self.num_nodes
-            plan, node = plan[going], node[going]
-        return makespan, visits[:, :-1]
+            np.add.at(visits, (plans[going], self._column[node[going]]), 1)
+            if self._delay is not None:
+                np.subtract.at(visits, (plans[going], self._delay[edge[going]]), 1)
+        whole = visits[:, self.num_columns : -1]
+        visits = visits[:, : self.num_columns]
+        for part in self.passes(visits)[1:]:
+            part += whole
+        return makespan, visits
+
+    def _back(self, end: Times, delays: Times | None) -> "list[tuple[IntArray, IntArray]]":
+        """Go back along the longest paths; give the node of every plan and the edge it came by, step by step."""
+        plans = np.arange(end.shape[1])
+        node = self._last[end[self._last].argmax(axis=0)]
+        steps = []
+        while (node < self.num_nodes).any():
+            first = self._first[np.minimum(node, self.num_nodes - 1)]
+            count = self._first[np.minimum(node, self.num_nodes - 1) + 1] - first
+            best = np.full(len(plans), -1, dtype=end.dtype)
+            edge = first.copy()
+            for column in range(int(count.max())):
+                here = np.minimum(first + column, first + count - 1)
+                arrival = end[self._source[here], plans]
+                if delays is not None:
+                    arrival = arrival + delays[here, plans]
+                later = arrival > best
+                best[later], edge[later] = arrival[later], here[later]
+            steps.append((node, edge))
+            node = np.where(node < self.num_nodes, self._source[edge], self.num_nodes)
+        return steps
 
 
-@lru_cache(maxsize=128)
-def event_graph(kind: str, num_stages: int, num_microbatches: int, skipping: bool) -> EventGraph:
-    """Give the event graph of a schedule, built once."""
-    return EventGraph(kind, num_stages, num_microbatches, skipping)
+class _Wiring:
+    """Nodes and edges in the order of the ranks' actions, then of the transfers.
+
+    Attributes
+    ----------
+    column
+        Of every node, among the durations; whole backward passes follow the C times.
+    source, target, delay
+        Of every edge; the delay's column is -1 for none.
+    """
+
+    def __init__(self, graph: EventGraph) -> None:
+        self._graph = graph
+        pipeline, stages = graph.pipeline, graph.num_stages
+        flat = [action for order in pipeline.orders for action in order]
+        self.kind = np.array(["FBIW".index(kind) for kind, _, _ in flat], dtype=np.int64)
+        self.stage = np.array([stage for _, stage, _ in flat], dtype=np.int64)
+        self.microbatch = np.array([microbatch for _, _, microbatch in flat], dtype=np.int64)
+        self.num_actions = len(flat)
+        whole = graph.num_columns if pipeline.splits else stages
+        self.column = self.stage + np.array([0, whole, stages, 2 * stages])[self.kind]
+        self.pair = np.full(self.num_actions, -1, dtype=np.int64)
+        self.direction = np.full(self.num_actions, -1, dtype=np.int64)
+        self.renumbered = np.zeros(0, dtype=np.int64)
+        self._edges: list[tuple[IntArray, IntArray, int]] = []
+        self._add_ranks()
+        self._add_data()
+        self.source = np.concatenate([source for source, _, _ in self._edges])
+        self.target = np.concatenate([target for _, target, _ in self._edges])
+        self.delay = np.concatenate([np.full(len(source), delay) for source, _, delay in self._edges])
+
+    def _add_ranks(self) -> None:
+        sizes = np.array([len(order) for order in self._graph.pipeline.orders], dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        following = np.setdiff1d(np.arange(self.num_actions), starts)
+        self._edges.append((following - 1, following, -1))
+
+    def _add_data(self) -> None:
+        graph = self._graph
+        microbatches = int(self.microbatch.max()) + 1
+        node = np.full((2, graph.num_stages, microbatches), -1, dtype=np.int64)
+        for direction, kinds in ((FORWARD, self.kind == 0), (BACKWARD, (self.kind == 1) | (self.kind == 2))):
+            found = np.flatnonzero(kinds)
+            node[direction, self.stage[found], self.microbatch[found]] = found
+        transfers = []
+        count = self.num_actions
+        for direction in (FORWARD, BACKWARD):
+            for pair, ends in enumerate(graph.pairs.tolist()):
+                sender, receiver = ends if direction == FORWARD else ends[::-1]
+                if node[direction, sender, 0] < 0:
+                    continue
+                column = graph.transfer_column(direction) + pair
+                if graph.local[pair] or graph.blocking:
+                    delay = -1 if graph.local[pair] else column
+                    self._edges.append((node[direction, sender], node[direction, receiver], delay))
+                    continue
+                sequence = np.argsort(node[direction, sender])
+                sent = count + np.arange(microbatches)
+                count += microbatches
+                self._edges += [
+                    (node[direction, sender][sequence], sent, -1),
+                    (sent[:-1], sent[1:], -1),
+                    (sent, node[direction, receiver][sequence], -1),
+                ]
+                transfers.append((column, pair, direction, sequence))
+        for name, values in (
+            ("column", [np.full(microbatches, column) for column, _, _, _ in transfers]),
+            ("pair", [np.full(microbatches, pair) for _, pair, _, _ in transfers]),
+            ("direction", [np.full(microbatches, direction) for _, _, direction, _ in transfers]),
+            ("microbatch", [sequence for _, _, _, sequence in transfers]),
+        ):
+            setattr(self, name, np.concatenate([getattr(self, name), *values]))
+
+
+def _by_level(wiring: _Wiring) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray | None]:
+    """Sort nodes so that those of one level follow each other, most edges first, and edges by the nodes they lead to.
+
+    Gives where every level starts, the nodes' columns, where every node's edges start, and of every edge the source
+    and, where there are any, the delay's column. A node without predecessors gets an edge from the start of all.
+    """
+    size = len(wiring.column)
+    level = _levels(size, wiring.source, wiring.target)
+    order = np.lexsort((-np.bincount(wiring.target, minlength=size), level))
+    renumbered = np.empty(size + 1, dtype=np.int64)
+    renumbered[order] = np.arange(size)
+    renumbered[size] = size
+    wiring.renumbered = renumbered[:size]
+    free = np.flatnonzero(level == 0)
+    source = renumbered[np.concatenate([wiring.source, np.full(len(free), size)])]
+    target = renumbered[np.concatenate([wiring.target, free])]
+    delay = np.concatenate([wiring.delay, np.full(len(free), -1)])
+    by_target = np.argsort(target, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(level))])
+    delays = delay[by_target] if (delay >= 0).any() else None
+    return starts, wiring.column[order], first, source[by_target], delays
+
+
+def _rounds(levels: IntArray, first: IntArray) -> list[list[IntArray]]:
+    """Give for every level the first edges of its nodes, the second edges of those that have any, and so on."""
+    found = []
+    counts = np.diff(first)
+    for node, following in pairwise(levels.tolist()):
+        many = counts[node:following]
+        found.append([first[node : node + int((many > each).sum())] + each for each in range(int(many[0]))])
+    return found
+
+
+def _levels(size: int, source: IntArray, target: IntArray) -> IntArray:
+    """Give the length of the longest way to every node, in edges."""
+    waiting = np.bincount(target, minlength=size)
+    by_source = np.argsort(source, kind="stable")
+    following = target[by_source]
+    first = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=size))])
+    level = np.zeros(size, dtype=np.int64)
+    ready, done, depth = np.flatnonzero(waiting == 0), 0, 0
+    while len(ready):
+        level[ready] = depth
+        done, depth = done + len(ready), depth + 1
+        counts = first[ready + 1] - first[ready]
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        reached, times = np.unique(following[np.repeat(first[ready], counts) + offsets], return_counts=True)
+        waiting[reached] -= times
+        ready = reached[waiting[reached] == 0]
+    assert done == size, "the orders of a schedule never wait for each other in a circle"
+    return level

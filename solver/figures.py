@@ -4,17 +4,13 @@ The solver counts in integer ticks so that every backend solves the same numbers
 from seconds. Both go through the same code: ``Figures`` is the only thing that differs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from partita.solver.instance import FloatArray, Instance
-from partita.solver.topology import IntArray
-
-Times = npt.NDArray[Any]
-"""Seconds as floats or ticks as 64-bit integers."""
+from partita.solver.arrays import FloatArray, IntArray, Times
+from partita.solver.instance import Instance
 
 ACCURACY = 1e-9
 """Rounding to ticks changes an objective by less than this fraction."""
@@ -22,7 +18,7 @@ ACCURACY = 1e-9
 MOST_TICKS = 2**60
 """A time that no plan reaches, still far from the end of 64 bits."""
 
-MAX_TICKS = 2**55
+MAX_TICKS = 2**57
 """All work of an iteration done one after the other stays below this, so that no sum overflows 64 bits."""
 
 
@@ -34,8 +30,12 @@ class Figures:
     ----------
     tick
         Seconds per unit of time; None where the unit is the second itself.
-    forward, backward
-        Of the layers for one microbatch.
+    blur
+        Seconds by which a counted time can be off, where that is more than ``ACCURACY`` of it; else 0.
+    cap
+        Seconds that no transfer counts more than.
+    forward, backward, weight_gradient
+        Of the layers for one microbatch; the weight gradient is part of the backward pass.
     bandwidth, latency
         Of the classes of path, shape (C,); latency in the unit of time.
     """
@@ -43,16 +43,26 @@ class Figures:
     tick: float | None
     forward: Times
     backward: Times
+    weight_gradient: Times
     bandwidth: FloatArray
     latency: Times
+    blur: float = 0.0
+    cap: float = np.inf
 
     def transfer(self, sizes: IntArray, path_class: IntArray | int) -> Times:
         """Give the time that bytes take on paths of a class, latency apart."""
-        return _in_unit(sizes / self.bandwidth[path_class], self.tick)
+        return _in_unit(np.minimum(sizes / self.bandwidth[path_class], self.cap), self.tick)
 
     def reduction(self, sizes: IntArray, members: int, path_class: IntArray | int) -> Times:
         """Give the time in which n members reduce bytes in a ring, latency apart: 2 (n - 1) / n of a transfer."""
-        return _in_unit(sizes / self.bandwidth[path_class] * (2 * (members - 1) / members), self.tick)
+        seconds = sizes / self.bandwidth[path_class] * (2 * (members - 1) / members)
+        return _in_unit(np.minimum(seconds, self.cap), self.tick)
+
+    def passes(self, number: int) -> list[Times]:
+        """Give the times of two passes, forward and backward, or of three: the backward pass split in two."""
+        if number == 2:
+            return [self.forward, self.backward]
+        return [self.forward, self.backward - self.weight_gradient, self.weight_gradient]
 
     def time(self, seconds: float) -> float | int:
         """Give a time of the problem in the unit of these figures."""
@@ -68,65 +78,103 @@ class Figures:
 
 
 def _in_unit(seconds: FloatArray, tick: float | None) -> Times:
-    return seconds if tick is None else np.rint(seconds / tick).astype(np.int64)
+    """Round to ticks; paths that no plan can use may take any time, and are cut short."""
+    return seconds if tick is None else np.rint(np.minimum(seconds / tick, MOST_TICKS)).astype(np.int64)
 
 
-def make_figures(instance: Instance, tick: float | None = None) -> Figures:
+def make_figures(instance: Instance, tick: float | None = None, blur: float = 0.0, cap: float = np.inf) -> Figures:
     """Give the instance's times in seconds, or rounded to ticks of so many seconds."""
     bandwidth, latency = (np.array(column) for column in zip(*instance.topology.classes, strict=True))
     return Figures(
         tick=tick,
         forward=_in_unit(instance.layers.forward, tick),
         backward=_in_unit(instance.layers.backward, tick),
+        weight_gradient=_in_unit(instance.layers.weight_gradient, tick),
         bandwidth=bandwidth,
-        latency=_in_unit(latency, tick),
+        latency=_in_unit(np.minimum(latency, cap), tick),
+        blur=blur,
+        cap=cap,
     )
 
 
-def roundings(instance: Instance, num_stages: int) -> float:
-    """Bound how many rounded numbers a makespan and what follows it add up.
+def roundings(instance: Instance, longest_path: int) -> float:
+    """Bound by how many ticks a makespan and what follows it can be off: half a one for each number added up.
 
-    A path of the event graph has at most 2 (m + S) actions; each adds up at most all layers and, at both ends, all
-    tensors. Every weight may be synchronised once.
+    Each node on a path of the event graph adds up at most all layers and, at both ends, all tensors. Every weight may
+    be synchronized once.
     """
     each = instance.num_layers + 2 * len(instance.edges.producer)
-    return 2.0 * (instance.microbatches + num_stages) * each + len(instance.weights.names) + instance.num_layers
+    return 0.5 * (longest_path * each + len(instance.weights.names) + instance.num_layers)
 
 
-def choose_tick(instance: Instance, num_stages: int) -> float:
-    """Choose the seconds per tick for plans of up to so many stages.
+def usual_path(instance: Instance, num_stages: int) -> int:
+    """Give about how many nodes the longest path of the event graph has."""
+    schedule = instance.schedule
+    if schedule.orders is not None:
+        return 2 * max(len(order) for order in schedule.orders) + 4 * num_stages
+    return 3 * instance.microbatches * schedule.chunks + 4 * num_stages
 
-    Every number added up is off by half a tick at most; the tick is chosen so that the error stays below ``ACCURACY``
-    of the time that all layers take once. Where work is so large that its sum would overflow, the tick is coarser.
+
+def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[float, float]:
+    """Choose the seconds per tick for instances of one problem, each with plans of up to so many stages.
+
+    The tick is chosen so that rounding stays below ``ACCURACY`` of the time that all layers take once. Where the times
+    are so far apart that their sums would overflow, the tick is coarser.
+
+    Parameters
+    ----------
+    instances
+        Each with its largest number of stages.
+    cap
+        Seconds that no transfer counts more than.
+
+    Returns
+    -------
+    tick, blur
+        Seconds per tick, and the seconds by which a counted time can be off if the tick is coarser; else 0.
     """
-    once, moved, after = _totals(instance, num_stages)
+    fine, coarse = zip(*(_ticks(instance, num_stages, cap) for instance, num_stages in instances), strict=True)
+    tick = float(max(min(fine), max(coarse)))
+    added_up = max(roundings(instance, usual_path(instance, num_stages)) for instance, num_stages in instances)
+    return tick, added_up * tick if tick > min(fine) else 0.0
+
+
+def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, float]:
+    """Give the seconds per tick that are fine enough, and those that are coarse enough for sums not to overflow."""
+    once, moved, after = _totals(instance, num_stages, cap)
     smallest = once if once > 0 else moved
     if smallest == 0:
         smallest = after
     if smallest == 0:
-        return 1.0
-    most = (instance.microbatches + num_stages) * (once + 2 * moved) + after
-    return max(ACCURACY * smallest / roundings(instance, num_stages), most / MAX_TICKS)
+        return 1.0, 0.0
+    path = usual_path(instance, num_stages)
+    # A path takes every pass of a microbatch once at most, and between two passes one transfer.
+    most = instance.microbatches * once + path * moved + after
+    return ACCURACY * smallest / roundings(instance, path), most / MAX_TICKS
 
 
 def longest_time(instance: Instance, figures: Figures, num_stages: int) -> int:
     """Give a time that no plan exceeds: everything, one after the other, on the slowest paths; in ticks, capped."""
     assert figures.tick is not None, "the solver counts in ticks"
-    once, moved, after = _totals(instance, num_stages)
+    once, moved, after = _totals(instance, num_stages, figures.cap)
     hops = 4.0 * num_stages * (num_stages + len(instance.edges.producer))
-    latency = float(make_figures(instance).latency.max())
+    latency = float(make_figures(instance, cap=figures.cap).latency[instance.topology.usable_classes].max())
     seconds = instance.microbatches * (once + 4 * num_stages * moved + hops * latency) + after
-    return int(min(seconds / figures.tick + roundings(instance, num_stages) * num_stages, MOST_TICKS))
+    rounded = roundings(instance, usual_path(instance, num_stages)) * num_stages
+    return int(min(seconds / figures.tick + rounded, MOST_TICKS))
 
 
-def _totals(instance: Instance, num_stages: int) -> tuple[float, float, float]:
+def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, float, float]:
     """Give the seconds of all layers once, of all tensors once on the slowest path, and of what follows a makespan."""
-    layers, figures = instance.layers, make_figures(instance)
-    slowest = int(np.argmin(figures.bandwidth))
-    latency = float(figures.latency.max())
+    layers, figures = instance.layers, make_figures(instance, cap=cap)
+    usable = instance.topology.usable_classes
+    slowest = usable[int(np.argmin(figures.bandwidth[usable]))]
+    latency = float(figures.latency[usable].max())
     sent = figures.transfer(instance.edges.forward_bytes + instance.edges.backward_bytes, slowest).sum()
     reduced = 0.0
-    for sizes in (layers.weight, layers.gradient, instance.weights.bytes, instance.weights.gradient_bytes):
+    shared = [instance.weights.bytes, instance.weights.gradient_bytes]
+    own = [layers.weight, layers.gradient] if instance.replicas > 1 else []
+    for sizes in shared + own:
         reduced += 2 * float(figures.transfer(sizes, slowest).sum())
     after = reduced * num_stages + latency * (1 + len(instance.weights.names)) + instance.factors.step_s
     once = float(layers.forward.sum() + layers.backward.sum())

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from partita.solver.arrays import IntArray
 from partita.solver.deadline import Deadline
 from partita.solver.grouping import Groups
 from partita.solver.plans import Judge, Judged, Plan, PlanPool
-from partita.solver.topology import IntArray
 
 MOST_MEASURED = 3000
 """Most plans that one search measures."""
@@ -83,11 +83,10 @@ class GroupSearch:
         return best
 
     def _touches_worst(self, stage: IntArray, plan: Judged) -> bool:
-        """Tell whether a move changes the stage that decides the objective: the busiest, or the fullest."""
-        times = plan.measures.times
-        load = times.forward_busy + times.backward_busy
-        if self._judge.metric == "peak_memory":
-            load = plan.measures.memory.total
+        """Tell whether a move changes the rank that decides the objective: the busiest, or the fullest."""
+        measures = plan.measures
+        load = measures.memory.by_rank if self._judge.metric == "peak_memory" else measures.load
+        rank = measures.memory.rank_of
         worst = int(load.argmax())
         changed = stage != plan.plan.stage
-        return bool((stage[changed] == worst).any() or (plan.plan.stage[changed] == worst).any())
+        return bool((rank[stage[changed]] == worst).any() or (rank[plan.plan.stage[changed]] == worst).any())

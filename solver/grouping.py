@@ -11,8 +11,8 @@ import numpy as np
 
 from partita.models.graph import strong_components
 from partita.models.problem import Problem
+from partita.solver.arrays import IntArray
 from partita.solver.instance import Instance
-from partita.solver.topology import IntArray
 
 
 @dataclass(frozen=True)

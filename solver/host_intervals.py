@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from partita.solver.arrays import IntArray
 from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
 from partita.solver.instance import Instance
-from partita.solver.topology import IntArray
 
 
 @dataclass(frozen=True, slots=True)

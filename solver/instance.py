@@ -5,7 +5,8 @@ rounded here. Shapes are given as L layers, T tensors, Q storages.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,18 @@ import numpy.typing as npt
 from partita.models.errors import InvalidInput
 from partita.models.layer import COSTS, Layer
 from partita.models.problem import Problem
+from partita.models.schedule import Schedule
 from partita.models.tensor import Buffer, SharedActivation
 from partita.models.training import Optimizer
-from partita.solver.topology import IntArray, Topology
-
-FloatArray = npt.NDArray[np.float64]
+from partita.solver.arrays import FloatArray, IntArray
+from partita.solver.event_graph import EventGraph
+from partita.solver.topology import Topology
 
 MAX_TOTAL_BYTES = 2**61
 """Bytes of a model with all its microbatches in flight may not add up to more: sums stay within 64-bit integers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Storages:
     """Bytes that several layers hold together, each counted once on every stage that holds one of its layers.
 
@@ -43,6 +45,11 @@ class Storages:
     gradient_bytes: IntArray
     optimizer_bytes: IntArray
     layers: tuple[IntArray, ...]
+
+    @cached_property
+    def number(self) -> IntArray:
+        """The storage of every entry of all ``layers`` in one row."""
+        return np.repeat(np.arange(len(self.layers)), [len(each) for each in self.layers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +82,15 @@ class Edges:
 class LayerCosts:
     """Costs of the layers in the problem's context, each of shape (L,).
 
-    ``recomputed`` tells which layers run by the option that ``constraints.recompute`` names.
+    ``for_weight_gradient`` is the part of ``activation`` that stays until the weight gradient; ``recomputed`` tells
+    which layers run by the option that ``constraints.recompute`` names.
     """
 
     forward: FloatArray
     backward: FloatArray
     weight_gradient: FloatArray
     activation: IntArray
+    for_weight_gradient: IntArray
     workspace: IntArray
     weight: IntArray
     gradient: IntArray
@@ -92,7 +101,7 @@ class LayerCosts:
 
 @dataclass(frozen=True)
 class Instance:
-    """A problem in arrays, and what of its training set-up the costs depend on."""
+    """A problem with one schedule in arrays, what of its training set-up the costs depend on, and its event graphs."""
 
     problem: Problem
     layers: LayerCosts
@@ -102,6 +111,7 @@ class Instance:
     shared: Storages
     topology: Topology
     factors: Optimizer
+    graphs: dict[int, EventGraph] = field(default_factory=dict, compare=False)
 
     @property
     def num_layers(self) -> int:
@@ -109,9 +119,20 @@ class Instance:
         return len(self.layers.forward)
 
     @property
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        (schedule,) = self.problem.training.schedules
+        return schedule
+
+    def num_ranks(self, num_stages: int) -> int:
+        """Give how many ranks run so many stages."""
+        schedule = self.schedule
+        return -(-num_stages // schedule.chunks) if schedule.orders is None else len(schedule.orders)
+
+    @property
     def trains(self) -> bool:
         """Whether there is a backward pass."""
-        return self.problem.training.schedule.trains
+        return self.schedule.trains
 
     @property
     def microbatches(self) -> int:
@@ -127,6 +148,11 @@ class Instance:
     def routing(self) -> str:
         """How a tensor reaches a stage: relay, direct or host."""
         return self.problem.training.routing
+
+    @property
+    def receive_buffers(self) -> int:
+        """Receive buffers for every tensor that arrives."""
+        return self.microbatches if self.problem.training.runtime == "torch" else 1
 
     @property
     def replicas(self) -> int:
@@ -180,6 +206,7 @@ def build_instance(problem: Problem, only: frozenset[str] | None = None, most_st
             one(training.tensor_parallel) * one(training.data_parallel),
             most_stages or problem.most_stages(),
             only,
+            inside=training.routing == "host" or (training.trains and one(training.data_parallel) > 1),
         ),
         factors=factors,
     )
@@ -198,32 +225,39 @@ def _layer_costs(problem: Problem, factors: Optimizer) -> LayerCosts:
         problem.scenarios[0].name if problem.scenarios else None,
     )
     rows = [_resolve(layer, context, speed) for layer in problem.model.layers]
-    columns = list(zip(*rows, strict=True))
-    trains = problem.training.schedule.trains
-    weight = np.array(columns[5], dtype=np.int64)
+    trains = problem.training.trains
+
+    def times(name: str) -> FloatArray:
+        return np.array([costs[name] for costs, _ in rows], dtype=np.float64)
+
+    def sizes(name: str) -> IntArray:
+        return np.array([costs[name] for costs, _ in rows], dtype=np.int64)
+
+    weights = [int(costs["weight_bytes"]) for costs, _ in rows]
     return LayerCosts(
-        forward=np.array(columns[0]),
-        backward=np.array(columns[1]) * trains,
-        weight_gradient=np.array(columns[2]) * trains,
-        activation=np.array(columns[3], dtype=np.int64),
-        workspace=np.array(columns[4], dtype=np.int64),
-        weight=weight,
-        gradient=_scaled(columns[5], factors.gradient_bytes_per_weight_byte),
-        optimizer=_scaled(columns[5], factors.state_bytes_per_weight_byte),
-        output=np.array(columns[6], dtype=np.int64),
-        recomputed=np.array(columns[7], dtype=bool),
+        forward=times("forward_s"),
+        backward=times("backward_s") * trains,
+        weight_gradient=times("weight_gradient_s") * trains,
+        activation=sizes("activation_bytes"),
+        for_weight_gradient=sizes("weight_gradient_bytes"),
+        workspace=sizes("workspace_bytes"),
+        weight=np.array(weights, dtype=np.int64),
+        gradient=_scaled(weights, factors.gradient_bytes_per_weight_byte),
+        optimizer=_scaled(weights, factors.state_bytes_per_weight_byte),
+        output=sizes("output_bytes"),
+        recomputed=np.array([recomputed for _, recomputed in rows], dtype=bool),
     )
 
 
 def _resolve(
     layer: Layer, context: tuple[str, str | None, int, str | None], speed: float
-) -> tuple[float, float, float, int, int, int, int, bool]:
-    """Give the layer's costs, in the order of ``COSTS``, and whether it is recomputed.
+) -> tuple[dict[str, float | int], bool]:
+    """Give the layer's costs by name and whether it is recomputed.
 
     Options apply from the least to the most specific; a time is divided by the device's speed unless an option that
     names the device gave it.
     """
-    costs: dict[str, float | int] = {name: getattr(layer, name) for name in COSTS}
+    costs: dict[str, float | int | None] = {name: getattr(layer, name) for name in COSTS}
     measured: set[str] = set()
     recomputed = False
     fitting = [
@@ -238,9 +272,14 @@ def _resolve(
             if value is not None:
                 costs[name] = value
                 (measured.add if option.device is not None else measured.discard)(name)
-    times = [float(costs[name]) / (1.0 if name in measured else speed) for name in COSTS[:3]]
-    sizes = [int(costs[name]) for name in COSTS[3:]]
-    return times[0], times[1], times[2], sizes[0], sizes[1], sizes[2], sizes[3], recomputed
+    resolved: dict[str, float | int] = {}
+    for name, value in costs.items():
+        given = costs["activation_bytes"] if value is None else value  # only weight_gradient_bytes may be left out
+        assert given is not None, "every other cost has a value of its own"
+        resolved[name] = float(given) / speed if name.endswith("_s") and name not in measured else given
+    for part, whole in (("weight_gradient_s", "backward_s"), ("weight_gradient_bytes", "activation_bytes")):
+        resolved[part] = min(resolved[part], resolved[whole])  # options that apply together may say otherwise
+    return resolved, recomputed
 
 
 def _scaled(sizes: Sequence[int], factor: float) -> IntArray:
@@ -252,7 +291,7 @@ def _scaled(sizes: Sequence[int], factor: float) -> IntArray:
 
 
 def _edges(problem: Problem, layers: LayerCosts, index: dict[str, int]) -> Edges:
-    trains = problem.training.schedule.trains
+    trains = problem.training.trains
     if problem.model.tensors is None:
         count = len(index) - 1
         names = tuple(layer.name for layer in problem.model.layers[:-1])

@@ -2,7 +2,8 @@
 
 Position p lies before group p, so an interval [j, i) starts at position j and ends at position i; there are G + 1
 positions. In a total order every plan consists of intervals. Where transfers depend on more than the two positions
-they are left out here, which makes times and memory lower bounds; every plan is measured anew before it counts.
+they are left out here, which makes times and memory lower bounds; every plan is measured anew before it counts. The
+same holds where a rank runs several stages: then nothing may be sent, and what is shared counts once for all of them.
 """
 
 from collections.abc import Iterator
@@ -10,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from partita.solver.arrays import IntArray
 from partita.solver.costs import sum_by
 from partita.solver.deadline import Deadline
 from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
 from partita.solver.host_intervals import HostTimes
 from partita.solver.instance import Instance, Storages
-from partita.solver.topology import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Ending:
         interval.
     received
         Bytes of receive buffers.
-    kept
-        Bytes of every microbatch in flight.
+    kept, for_weights
+        Bytes of every microbatch in flight, and of every one whose weight gradient is left.
     busy
         Busy time of one microbatch, in ticks.
     """
@@ -42,15 +43,19 @@ class Ending:
     state: IntArray
     received: IntArray
     kept: IntArray
+    for_weights: IntArray
     busy: IntArray
 
     def since(self, first: int) -> "Ending":
         """Give the intervals that start at ``first`` or later."""
-        return Ending(self.end, self.state[first:], self.received[first:], self.kept[first:], self.busy[first:])
-
-    def memory(self, in_flight: IntArray) -> IntArray:
-        """Give the bytes of every interval on every stage, shape (S, starts)."""
-        return self.state + self.received + in_flight[:, None] * self.kept
+        return Ending(
+            self.end,
+            self.state[first:],
+            self.received[first:],
+            self.kept[first:],
+            self.for_weights[first:],
+            self.busy[first:],
+        )
 
 
 class IntervalView:
@@ -63,8 +68,13 @@ class IntervalView:
 
     Attributes
     ----------
-    forward, backward
-        Sums of the computing times before every position, shape (G + 1,).
+    passes
+        Sums of the computing times before every position, shape (G + 1,) for each of the passes of the event graph.
+    compute
+        The same of all passes together.
+    state, kept, for_weights
+        Bytes of every group's own model state, of what it keeps of a microbatch in flight, and of one whose weight
+        gradient is left, shape (G,).
     least, between
         Least time of the forward and the backward transfer across every position, on any path and on paths between
         nodes, shape (2, G + 1).
@@ -78,10 +88,12 @@ class IntervalView:
         def grouped(values: IntArray) -> IntArray:
             return sum_by(groups.group_of, values, size).astype(np.int64)
 
-        self.forward = _prefix(grouped(figures.forward.astype(np.int64)))
-        self.backward = _prefix(grouped(figures.backward.astype(np.int64)))
-        self._state = grouped(layers.weight + layers.gradient + layers.optimizer)
-        self._kept = grouped(layers.activation)
+        number = 3 if instance.schedule.splits else 2
+        self.passes = [prefix(grouped(each.astype(np.int64))) for each in figures.passes(number)]
+        self.compute = prefix(grouped((figures.forward + figures.backward).astype(np.int64)))
+        self.state = grouped(layers.weight + layers.gradient + layers.optimizer)
+        self.kept = grouped(layers.activation)
+        self.for_weights = grouped(layers.for_weight_gradient)
         self._workspace = np.zeros(size, dtype=np.int64)
         np.maximum.at(self._workspace, groups.group_of, layers.workspace)
         self._last_holders = self._find_last_holders()
@@ -93,12 +105,7 @@ class IntervalView:
     @property
     def work(self) -> IntArray:
         """Computing time of every group for one microbatch, shape (G,)."""
-        return np.diff(self.forward + self.backward)
-
-    @property
-    def state(self) -> IntArray:
-        """Bytes of every group's own model state, shape (G,)."""
-        return self._state
+        return np.diff(self.compute)
 
     @property
     def size(self) -> int:
@@ -180,26 +187,29 @@ class IntervalView:
         size, reserve = self.size, self.instance.topology.device.reserve_bytes
         state = np.full(size, reserve, dtype=np.int64)
         kept = np.zeros(size, dtype=np.int64)
+        for_weights = np.zeros(size, dtype=np.int64)
         workspace = np.zeros(size, dtype=np.int64)
         host = HostTimes(self.instance, self.figures, self.groups) if self.pays_host else None
         received, any_workspace = self._received(), bool(self._workspace.any())
-        compute = self.forward + self.backward
+        compute, alone = self.compute, self.instance.schedule.chunks == 1
         least = self.least.sum(axis=0)
         for group in range(size):
             deadline.check()
             end = group + 1
-            state[:end] += self._state[group]
-            kept[:end] += self._kept[group]
+            state[:end] += self.state[group]
+            kept[:end] += self.kept[group]
+            for_weights[:end] += self.for_weights[group]
             for previous, total, each_microbatch in self._last_holders[group]:
-                (kept if each_microbatch else state)[previous + 1 : end] += total
+                for held in (kept, for_weights) if each_microbatch else (state,):
+                    held[previous + 1 : end] += total
             np.maximum(workspace[:end], self._workspace[group], out=workspace[:end])
             busy = compute[end] - compute[:end]
             if host is not None:
                 busy = busy + host.extend(group)[:end]
-            elif self.instance.blocking:
+            elif self.instance.blocking and alone:
                 busy = busy + least[:end] * (np.arange(end) > 0) + (least[end] if end < size else 0)
             fixed = state[:end] + workspace[:end] if any_workspace else state[:end]
-            yield Ending(end, fixed, received[0, :end] + received[1, end], kept[:end], busy)
+            yield Ending(end, fixed, received[0, :end] + received[1, end], kept[:end], for_weights[:end], busy)
 
     @property
     def pays_host(self) -> bool:
@@ -208,14 +218,15 @@ class IntervalView:
 
     def _received(self) -> IntArray:
         """Give the receive buffers for what arrives across an interval's start and end, shape (2, G + 1)."""
-        if self.instance.routing == "host":
+        if self.instance.routing == "host" or self.instance.schedule.chunks > 1:
             return np.zeros_like(self._crossing)
-        received = self._crossing.copy()
+        received = self._crossing * self.instance.receive_buffers
         received[:, [0, -1]] = 0
         return received
 
 
-def _prefix(values: IntArray) -> IntArray:
+def prefix(values: IntArray) -> IntArray:
+    """Give the sums of the values before every position."""
     return np.concatenate([[0], np.cumsum(values)])
 
 

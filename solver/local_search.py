@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from partita.solver.arrays import IntArray
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
+from partita.solver.event_graph import BACKWARD, FORWARD
 from partita.solver.intervals import IntervalView
-from partita.solver.measure import Measures, graph_weights
+from partita.solver.measure import Measures, graph_of
 from partita.solver.plans import Judge, Judged, Plan, PlanPool
-from partita.solver.topology import IntArray
 from partita.solver.warm_start import Frame
 
 LONGEST_BLOCK = 32
@@ -103,11 +104,12 @@ class LocalSearch:
     def _judge_all(self, rows: IntArray, location: IntArray) -> list[Judged | None]:
         """Measure plans, keep them, and keep the paths that decide their makespans."""
         self._measured += len(rows)
-        judged = self._judge.judge([Plan(stages_of(row), location) for row in rows])
+        wanted = self._pool is not None and len(self._pool) < MOST_CUTS
+        judged = self._judge.judge([Plan(stages_of(row), location) for row in rows], wanted)
         for each in judged:
             self._plans.add(each)
         fine = [each.measures for each in judged if each is not None]
-        if self._pool is not None and fine and len(self._pool) < MOST_CUTS:
+        if self._pool is not None and fine and wanted:
             learn(self._pool, self._judge, fine)
         return judged
 
@@ -125,24 +127,26 @@ class LocalSearch:
     def _least_objective(self, near: IntArray) -> IntArray:
         """Bound the objective of interval plans from below, cheaply."""
         view = self._view
-        forward = np.diff(view.forward[near], axis=1)
-        backward = np.diff(view.backward[near], axis=1)
         if self._judge.metric == "iteration_time" and self._pool is not None and len(self._pool):
-            count, size = len(self._pool.graph.pairs), self._frame.num_stages - 1
-            unknown = np.zeros((len(near), 2 * count), dtype=np.int64)
-            times = np.concatenate([forward, backward, unknown], axis=1)
+            graph, size = self._pool.graph, self._frame.num_stages - 1
+            times = np.zeros((len(near), graph.num_columns), dtype=np.int64)
+            for columns, work in zip(graph.passes(times), view.passes, strict=True):
+                columns[...] = np.diff(work[near], axis=1)
             if not view.pays_host:
-                first = 2 * self._frame.num_stages
-                times[:, first : first + size] = view.least[0][near[:, 1:-1]]
-                times[:, first + count : first + count + size] = view.least[1][near[:, 1:-1]]
+                for direction in (FORWARD, BACKWARD):
+                    graph.transfers(times, direction)[:, :size] = view.least[direction][near[:, 1:-1]]
             return np.asarray(self._pool.lengths(times).max(axis=1))
         if self._judge.metric == "bottleneck_time":
-            return np.asarray((forward + backward).max(axis=1))
+            ranks = graph_of(self._judge.instance, near.shape[1] - 1).pipeline.stages_of
+            work = np.diff(view.compute[near], axis=1)
+            return np.asarray(np.max([work[:, stages].sum(axis=1) for stages in ranks], axis=0))
         return np.zeros(len(near), dtype=np.int64)
 
 
 def learn(pool: CutPool, judge: Judge, measured: Sequence[Measures]) -> int:
     """Add the critical paths of plans of equally many stages; tell how many are new."""
-    weights = graph_weights(judge.instance, [each.times for each in measured])
-    _, counts = pool.graph.critical_paths(weights)
-    return pool.add(counts)
+    known = [each.visits for each in measured if each.visits is not None]
+    if len(known) == len(measured):
+        return pool.add(np.stack(known))
+    _, visits = pool.graph.critical_paths(np.stack([each.times.row for each in measured]))
+    return pool.add(visits)

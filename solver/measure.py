@@ -1,48 +1,73 @@
 """The figures of one plan: timing by the event graph, memory, and what happens once per iteration."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 import numpy as np
 
+from partita.solver.arrays import IntArray, Times
 from partita.solver.costs import StageMemory, Transfers, held, stage_memory, sum_by, transfers
-from partita.solver.event_graph import EventGraph, Weights, event_graph
-from partita.solver.figures import Figures, Times
+from partita.solver.event_graph import EventGraph
+from partita.solver.figures import Figures
 from partita.solver.instance import Instance
-from partita.solver.topology import IntArray
+from partita.solver.pipeline import arrange
 
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """Times of every stage and of what passes between them, for one microbatch.
+    """Times of every stage and of what passes between stages, for one microbatch.
 
     Attributes
     ----------
-    forward, backward
-        Computing times, shape (S,).
+    passes
+        Computing times, shape (K, S): forward, then backward; where the schedule splits some backward passes forward,
+        input gradient and weight gradient.
     moved
         Transfers.
-    forward_busy, backward_busy
-        Computing and, with ``blocking``, transfers, shape (S,).
+    busy
+        Computing and, with ``blocking``, transfers, shape (K, S).
     """
 
-    forward: Times
-    backward: Times
+    passes: Times
     moved: Transfers
-    forward_busy: Times
-    backward_busy: Times
+    busy: Times
+
+    @property
+    def forward(self) -> Times:
+        """Computing time of the forward pass, shape (S,)."""
+        forward: Times = self.passes[0]
+        return forward
+
+    @property
+    def backward(self) -> Times:
+        """Computing time of the whole backward pass, shape (S,)."""
+        whole: Times = self.passes[1:].sum(axis=0)
+        return whole
+
+    @property
+    def row(self) -> Times:
+        """The times in the columns of the event graph, shape (C,)."""
+        return np.concatenate([self.busy.ravel(), self.moved.forward, self.moved.backward])
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What a plan costs, in the unit of the figures it was measured with; sizes in bytes."""
+    """What a plan costs, in the unit of the figures it was measured with; sizes in bytes.
+
+    ``load`` is the busy time per microbatch of every rank, shape (R,); ``busy`` that of all ranks and microbatches.
+    ``visits`` is how often its longest path takes every time of the event graph, shape (C,), where that was asked for.
+    """
 
     makespan: float | int
     once: float | int
     bottleneck: float | int
+    load: Times
     busy: float | int
     times: StageTimes
     memory: StageMemory
     inter_node_bytes: int
+    visits: IntArray | None = None
 
     @property
     def iteration(self) -> float | int:
@@ -50,9 +75,27 @@ class Measures:
         return self.makespan + self.once
 
     @property
+    def microbatches_per_second(self) -> float | None:
+        """One in every bottleneck time; None where that is 0."""
+        return _rate(1, self.bottleneck)
+
+    def per_second(self, of_an_iteration: int) -> float | None:
+        """Give how much of something is done per second, of which an iteration does so much; None where it takes 0 s.
+
+        Where the times are in ticks it is per tick.
+        """
+        return _rate(of_an_iteration, self.iteration)
+
+    @property
     def peak_memory(self) -> int:
         """The largest total of any device, in bytes."""
-        return int(self.memory.total.max())
+        return int(self.memory.by_rank.max())
+
+
+def _rate(amount: int, time: float | int) -> float | None:
+    """Divide an amount by a time; None where that is no finite number."""
+    rate = amount / float(time) if time > 0 else inf
+    return rate if isfinite(rate) else None
 
 
 def skips_stages(instance: Instance) -> bool:
@@ -65,24 +108,26 @@ def skips_stages(instance: Instance) -> bool:
 
 
 def graph_of(instance: Instance, num_stages: int) -> EventGraph:
-    """Give the event graph of an instance for a number of stages."""
-    kind = instance.problem.training.schedule.kind
-    return event_graph(kind, num_stages, instance.microbatches, skips_stages(instance))
+    """Give the event graph of an instance for a number of stages, built once."""
+    if num_stages not in instance.graphs:
+        pipeline = arrange(instance.schedule, num_stages, instance.microbatches)
+        instance.graphs[num_stages] = EventGraph(pipeline, skips_stages(instance), instance.blocking)
+    return instance.graphs[num_stages]
 
 
 def stage_times(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, pairs: IntArray
+    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, graph: EventGraph
 ) -> StageTimes:
     """Price the stages and transfers of a plan."""
-    size = len(location)
-    forward = sum_by(stage, figures.forward, size)
-    backward = sum_by(stage, figures.backward, size)
-    moved = transfers(instance, figures, stage, location, pairs)
-    forward_busy, backward_busy = forward, backward
+    size = graph.num_stages
+    passes = np.stack([sum_by(stage, each, size) for each in figures.passes(graph.num_passes)])
+    moved = transfers(instance, figures, stage, location, graph)
+    busy = passes
     if instance.blocking:
-        forward_busy = forward + moved.host_forward + _at_both_ends(moved.forward, pairs, size)
-        backward_busy = backward + moved.host_backward + _at_both_ends(moved.backward, pairs, size)
-    return StageTimes(forward, backward, moved, forward_busy, backward_busy)
+        busy = passes.copy()
+        busy[0] += moved.host_forward + _at_both_ends(moved.forward, graph.pairs, size)
+        busy[1] += moved.host_backward + _at_both_ends(moved.backward, graph.pairs, size)
+    return StageTimes(passes, moved, busy)
 
 
 def _at_both_ends(times: Times, pairs: IntArray, size: int) -> Times:
@@ -90,26 +135,11 @@ def _at_both_ends(times: Times, pairs: IntArray, size: int) -> Times:
     return both
 
 
-def graph_weights(instance: Instance, batch: list[StageTimes]) -> Weights:
-    """Give the weights of the event graph for plans of equally many stages.
-
-    An overlapped transfer delays the receiver. A blocking one is part of both actions, and the receiver's may start
-    when the sender starts to send: the delay is negative.
-    """
-    sign = -1 if instance.blocking else 1
-    return Weights(
-        np.stack([each.forward_busy for each in batch]),
-        np.stack([each.backward_busy for each in batch]),
-        sign * np.stack([each.moved.forward for each in batch]),
-        sign * np.stack([each.moved.backward for each in batch]),
-    )
-
-
-def bottleneck(instance: Instance, times: StageTimes) -> float | int:
+def bottleneck(instance: Instance, load: Times, moved: Transfers) -> float | int:
     """Give the longest busy time per microbatch of a device or, overlapped, of a pair's transfers in one direction."""
-    longest = (times.forward_busy + times.backward_busy).max()
-    if not instance.blocking and len(times.moved.forward):
-        longest = max(longest, times.moved.forward.max(), times.moved.backward.max())
+    longest = load.max()
+    if not instance.blocking and len(moved.forward):
+        longest = max(longest, moved.forward.max(), moved.backward.max())
     value: float | int = longest.item()
     return value
 
@@ -119,21 +149,24 @@ def synchronised_bytes(instance: Instance, sizes: IntArray, gradients: IntArray)
     return gradients if instance.factors.gradient_bytes_per_weight_byte > 0 else sizes
 
 
-def once_per_iteration(instance: Instance, figures: Figures, stage: IntArray, location: IntArray) -> float | int:
+def once_per_iteration(
+    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, graph: EventGraph
+) -> float | int:
     """Give the time after the pipeline: all-reduce over replicas, tied weights, optimizer step.
 
-    The stages reduce at the same time, tied weights one after the other.
+    The ranks reduce at the same time, tied weights one after the other.
     """
     if not instance.trains:
         return 0
     total = figures.time(instance.factors.step_s)
-    weight, holder = held(instance.weights, stage)
+    rank_of = graph.pipeline.rank_of
+    weight, holder = held(instance.weights, stage, rank_of)
     if instance.replicas > 1:
-        total += _over_replicas(instance, figures, stage, location, weight, holder)
+        total += _over_replicas(instance, figures, rank_of[stage], location, weight, rank_of[holder])
     counts = np.bincount(weight, minlength=len(instance.weights.names))
     sizes = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
     for tied in np.flatnonzero(counts > 1).tolist():
-        places = location[holder[weight == tied]]
+        places = location[rank_of[holder[weight == tied]]]
         first, second = np.triu_indices(len(places), k=1)
         ways = np.unique(instance.topology.class_of[places[first], places[second]])
         size = np.full(len(ways), sizes[tied])
@@ -142,17 +175,25 @@ def once_per_iteration(instance: Instance, figures: Figures, stage: IntArray, lo
 
 
 def _over_replicas(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, weight: IntArray, holder: IntArray
+    instance: Instance, figures: Figures, rank: IntArray, location: IntArray, weight: IntArray, holder: IntArray
 ) -> float | int:
-    """Give the longest all-reduce of a stage's gradients over its replicas, which share a node."""
+    """Give the longest all-reduce of a rank's gradients over its replicas, which share a node.
+
+    Parameters
+    ----------
+    rank
+        Of every layer, shape (L,).
+    weight, holder
+        Which named weight is held by which rank.
+    """
     own = instance.topology.class_of[location, location]
     layers = synchronised_bytes(instance, instance.layers.weight, instance.layers.gradient)
     weights = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
-    private = figures.reduction(layers, instance.replicas, own[stage])
+    private = figures.reduction(layers, instance.replicas, own[rank])
     named = figures.reduction(weights[weight], instance.replicas, own[holder])
     size = len(location)
     longest: float | int = (
-        (sum_by(stage, private, size) + sum_by(holder, named, size) + figures.latency[own]).max().item()
+        (sum_by(rank, private, size) + sum_by(holder, named, size) + figures.latency[own]).max().item()
     )
     return longest
 
@@ -167,14 +208,26 @@ def all_reduce(figures: Figures, sizes: IntArray, members: int, path_class: IntA
     return figures.reduction(sizes, members, path_class) + figures.latency[path_class]
 
 
-def measure(instance: Instance, figures: Figures, plans: list[tuple[IntArray, IntArray]]) -> list[Measures]:
-    """Measure plans (stage of every layer, location of every stage) that all have the same number of stages."""
-    graph = graph_of(instance, len(plans[0][1]))
-    batch = [stage_times(instance, figures, stage, location, graph.pairs) for stage, location in plans]
-    makespans = graph.makespans(graph_weights(instance, batch)).tolist()
+def measure(
+    instance: Instance,
+    figures: Figures,
+    num_stages: int,
+    plans: list[tuple[IntArray, IntArray]],
+    with_paths: bool = False,
+) -> list[Measures]:
+    """Measure plans (stage of every layer, location of every rank) that all have this number of stages."""
+    graph = graph_of(instance, num_stages)
+    batch = [stage_times(instance, figures, stage, location, graph) for stage, location in plans]
+    rows = np.stack([each.row for each in batch])
+    visits: Sequence[IntArray | None] = [None] * len(plans)
+    if with_paths:
+        makespans, paths = graph.critical_paths(rows)
+        visits = list(paths)
+    else:
+        makespans = graph.makespans(rows)
     return [
-        _measures(instance, figures, graph, plan, times, makespan)
-        for plan, times, makespan in zip(plans, batch, makespans, strict=True)
+        replace(_measures(instance, figures, graph, plan, times, makespan), visits=path)
+        for plan, times, makespan, path in zip(plans, batch, makespans.tolist(), visits, strict=True)
     ]
 
 
@@ -187,16 +240,18 @@ def _measures(
     makespan: float,
 ) -> Measures:
     stage, location = plan
-    memory = stage_memory(instance, stage, times.moved, graph.pairs, graph.in_flight)
-    node = instance.topology.node_of[location]
+    rank_of = graph.pipeline.rank_of
+    memory = stage_memory(instance, stage, times.moved, graph)
+    node = instance.topology.node_of[location][rank_of]
     apart = node[graph.pairs[:, 0]] != node[graph.pairs[:, 1]]
     crossing = int((times.moved.forward_bytes + times.moved.backward_bytes)[apart].sum())
-    busy = (times.forward_busy + times.backward_busy).sum().item() * instance.microbatches
+    load = sum_by(rank_of, times.busy.sum(axis=0), graph.pipeline.num_ranks)
     return Measures(
         makespan=makespan,
-        once=once_per_iteration(instance, figures, stage, location),
-        bottleneck=bottleneck(instance, times),
-        busy=busy,
+        once=once_per_iteration(instance, figures, stage, location, graph),
+        bottleneck=bottleneck(instance, load, times.moved),
+        load=load,
+        busy=load.sum().item() * instance.microbatches,
         times=times,
         memory=memory,
         inter_node_bytes=instance.microbatches * crossing,

@@ -4,10 +4,10 @@ from time import monotonic
 
 from partita.models.answer import Answer
 from partita.models.problem import Problem
-from partita.solver.configuration import Tactics
 from partita.solver.deadline import Deadline
 from partita.solver.session import OnProgress, Progress, Session
 from partita.solver.support import refuse_unsupported
+from partita.solver.tools import Tactics
 
 __all__ = ["OnProgress", "Progress", "plan_problem"]
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from partita.solver.arrays import IntArray
 from partita.solver.figures import ACCURACY, MOST_TICKS, Figures
 from partita.solver.grouping import Groups
 from partita.solver.instance import Instance
 from partita.solver.measure import Measures, measure
-from partita.solver.topology import IntArray
 
-Signature = tuple[tuple[int, ...], tuple[int, ...]]
-"""Stage of every group and location of every stage, equal places named in order of use: equal plans are equal."""
+Signature = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""Variant, stage of every group and location of every rank, equal places named in order of use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Plan:
     stage
         Stage of every group, shape (G,).
     location
-        Location of every stage, shape (S,).
+        Location of every rank, shape (R,).
     """
 
     stage: IntArray
@@ -34,7 +34,7 @@ class Plan:
     @property
     def num_stages(self) -> int:
         """How many stages there are."""
-        return len(self.location)
+        return int(self.stage.max()) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,11 @@ class Judged:
         """What is minimized, in ticks or bytes."""
         return self.key[0]
 
+    @property
+    def variant(self) -> int:
+        """Which of the problem's schedules the plan runs."""
+        return self.signature[0]
+
 
 class Judge:
     """Measures plans and tells which are allowed.
@@ -62,6 +67,8 @@ class Judge:
     ----------
     instance, figures, groups
         The problem, its times in ticks and its groups.
+    variant
+        Which of the problem's schedules it has.
 
     Attributes
     ----------
@@ -77,8 +84,8 @@ class Judge:
         Sets of groups on stages that all differ.
     """
 
-    def __init__(self, instance: Instance, figures: Figures, groups: Groups) -> None:
-        self.instance, self.figures, self.groups = instance, figures, groups
+    def __init__(self, instance: Instance, figures: Figures, groups: Groups, variant: int = 0) -> None:
+        self.instance, self.figures, self.groups, self.variant = instance, figures, groups, variant
         problem = instance.problem
         index = problem.model.layer_index()
         limits = problem.limits
@@ -104,7 +111,7 @@ class Judge:
         if seconds is None:
             return None
         assert self.figures.tick is not None, "the solver counts in ticks"
-        return int(min(seconds * (1 + LIMIT_TOLERANCE) / self.figures.tick, MOST_TICKS))
+        return int(min((seconds * (1 + LIMIT_TOLERANCE) + self.figures.blur) / self.figures.tick, MOST_TICKS))
 
     def among_equals(self, objective: int) -> "Judge":
         """Give the judge that wants the smallest peak memory of plans as good as this objective, in ticks."""
@@ -121,7 +128,7 @@ class Judge:
         pinned = all(stage[group] == where for group, where in self.pins.items())
         return pinned and all(len(np.unique(stage[each])) == len(each) for each in self.apart)
 
-    def judge(self, plans: Sequence[Plan]) -> list[Judged | None]:
+    def judge(self, plans: Sequence[Plan], with_paths: bool = False) -> list[Judged | None]:
         """Measure plans of equally many stages; None in place of those that break a limit or a constraint."""
         admitted = [self.admits(plan.stage) for plan in plans]
         expanded = [
@@ -129,7 +136,10 @@ class Judge:
             for plan, fine in zip(plans, admitted, strict=True)
             if fine
         ]
-        measured = iter(measure(self.instance, self.figures, expanded) if expanded else [])
+        found: list[Measures] = []
+        if expanded:
+            found = measure(self.instance, self.figures, plans[0].num_stages, expanded, with_paths)
+        measured = iter(found)
         return [
             self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)
         ]
@@ -146,30 +156,30 @@ class Judge:
         if self.bottleneck_limit is not None and measures.bottleneck > self.bottleneck_limit:
             return None
         location = self.instance.topology.canonical(plan.location)
-        signature = (tuple(plan.stage.tolist()), tuple(location.tolist()))
-        busy = measures.times.forward_busy + measures.times.backward_busy
+        signature = (self.variant, tuple(plan.stage.tolist()), tuple(location.tolist()))
         key = (
             self.objective(measures),
             measures.peak_memory,
             measures.inter_node_bytes,
-            int(busy.max() - busy.min()),
+            int(measures.load.max() - measures.load.min()),
             signature,
         )
         return Judged(Plan(plan.stage, location), measures, signature, key)
 
     def possible_counts(self, stage_counts: Sequence[int]) -> list[int]:
         """Give the numbers of stages that the groups can fill and the slots can hold."""
-        most = min(len(self.groups), self.instance.topology.num_slots)
-        return [count for count in stage_counts if count <= most]
+        slots, ranks = self.instance.topology.num_slots, self.instance.num_ranks
+        return [count for count in stage_counts if count <= len(self.groups) and ranks(count) <= slots]
 
     def measure(self, plan: Plan) -> Measures:
         """Measure one plan, whether or not it is allowed."""
-        return measure(self.instance, self.figures, [(plan.stage[self.groups.group_of], plan.location)])[0]
+        expanded = (plan.stage[self.groups.group_of], plan.location)
+        return measure(self.instance, self.figures, plan.num_stages, [expanded])[0]
 
-    def most_memory(self, in_flight: IntArray) -> int:
-        """Give the bytes of everything on one stage, receive buffers apart: no stage needs many more."""
+    def most_memory(self, in_flight: int) -> int:
+        """Give the bytes of everything on one stage that keeps so many microbatches, receive buffers apart."""
         instance = self.instance
-        layers, kept = instance.layers, int(in_flight.max(initial=0))
+        layers, kept = instance.layers, in_flight
         once = layers.weight.sum() + layers.gradient.sum() + layers.optimizer.sum() + layers.workspace.max()
         for storages in (instance.weights, instance.buffers):
             once += storages.bytes.sum() + storages.gradient_bytes.sum() + storages.optimizer_bytes.sum()
@@ -201,10 +211,14 @@ class PlanPool:
     """The best plans found so far, each once."""
 
     _plans: dict[Signature, Judged] = field(default_factory=dict)
+    _first: dict[int, Judged] = field(default_factory=dict)
 
     def add(self, judged: Judged | None) -> None:
         """Keep a plan, unless it is None."""
         if judged is not None:
+            first = self._first.get(judged.variant)
+            if first is None or judged.key < first.key:
+                self._first[judged.variant] = judged
             self._plans.setdefault(judged.signature, judged)
             if len(self._plans) > 2 * MOST_KEPT:
                 kept = sorted(self._plans.values(), key=lambda each: each.key)[:MOST_KEPT]
@@ -213,6 +227,10 @@ class PlanPool:
     def equal_to(self, objective: int) -> list[Judged]:
         """Give the plans that are as good as this objective."""
         return [each for each in self._plans.values() if each.objective <= within_rounding(objective)]
+
+    def best_of(self, variant: int) -> Judged | None:
+        """Give the first plan in order of a variant."""
+        return self._first.get(variant)
 
     def best(self, excluded: set[Signature]) -> Judged | None:
         """Give the first plan in order that is not excluded."""

@@ -6,18 +6,24 @@ after it that of its suffix, each visited at least as often as the path visits t
 reached from both ends is dropped, and the rest is looked at again until nothing changes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from partita.solver.arrays import BoolArray, IntArray
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
-from partita.solver.intervals import IntervalView
-from partita.solver.topology import BoolArray, IntArray
+from partita.solver.event_graph import BACKWARD, FORWARD
+from partita.solver.intervals import IntervalView, prefix
+from partita.solver.pipeline import Pipeline
+from partita.solver.rank_sums import Corridor, Limit, TwoTracks, two_tracks
 from partita.solver.warm_start import Frame
 
 MOST_ROUNDS = 6
 """Rounds of ruling out and dropping."""
+
+ROUNDS_BY_RANK, CUTS_BY_RANK = 3, 3
+"""Rounds of narrowing by what ranks can hold together, and cuts that are looked at for every rank."""
 
 MOST_INTERVALS = 20_000_000
 """Intervals that are looked at one by one; where more are left, nothing is ruled out."""
@@ -44,11 +50,14 @@ class Window:
         First and last position at which each stage can start, and the end, shape (S + 1,).
     allowed
         For every stage, which intervals it can have, shape (starts, ends) within the windows; None for all.
+    pairs
+        As in ``Corridor``, where every rank runs two stages.
     """
 
     low: IntArray
     high: IntArray
     allowed: list[BoolArray] | None
+    pairs: list[tuple[IntArray, IntArray, IntArray]] = field(default_factory=list)
 
 
 def prune(
@@ -61,15 +70,22 @@ def prune(
     TimeOver
         When the deadline passes.
     """
-    most = most_work(view, frame, cutoffs, pool)
-    ends = _reach(view, frame, most, deadline)
+    ends = reach(view, frame, cutoffs, pool, deadline)
     if ends is None:
         return None
     low, high = ends
+    pairs: list[tuple[IntArray, IntArray, IntArray]] = []
+    for _ in range(ROUNDS_BY_RANK if two_tracks(frame.pipeline) == "v" else 0):
+        corridor = _by_rank(view, frame, cutoffs, pool, (low, high), deadline)
+        if corridor.empty:
+            return None
+        if (low == corridor.low).all() and (high == corridor.high).all():
+            break
+        low, high, pairs = corridor.low, corridor.high, corridor.pairs
     if int(((high - low + 1)[:-1] * (high - low + 1)[1:]).sum()) > MOST_INTERVALS:
         return Window(low, high, None)
     allowed = _fitting(view, frame, cutoffs, (low, high), deadline)
-    window = _drop_unreachable(Window(low, high, allowed))
+    window = _drop_unreachable(Window(low, high, allowed, pairs))
     for _ in range(MOST_ROUNDS if pool is not None and cutoffs.makespan is not None else 0):
         if window is None:
             return None
@@ -91,31 +107,42 @@ def most_work(view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool 
     """
     stages = frame.num_stages
     most = np.full(stages, NEVER if cutoffs.bottleneck is None else cutoffs.bottleneck, dtype=np.int64)
-    if pool is None or cutoffs.makespan is None or not len(pool) or stages == 1:
+    if pool is None or cutoffs.makespan is None or not len(pool):
         return most
     low, high = np.zeros(stages + 1, dtype=np.int64), np.full(stages + 1, view.size, dtype=np.int64)
-    least = least_transfers(view, pool, low, high)
-    visits = (pool.rows[:, :stages], pool.rows[:, stages : 2 * stages])
-    for stage in range(stages):
-        elsewhere = [np.delete(block, stage, axis=1).min(axis=1) for block in visits]
-        spare = cutoffs.makespan - least - elsewhere[0] * view.forward[-1] - elsewhere[1] * view.backward[-1]
-        surplus = [block[:, stage] - other for block, other in zip(visits, elsewhere, strict=True)]
-        each = np.minimum(*surplus) if view.instance.trains else surplus[0]
-        if (each > 0).any():
-            most[stage] = min(int(most[stage]), int((spare[each > 0] // each[each > 0]).min()))
+    spare = cutoffs.makespan - least_transfers(view, pool, low, high)
+    for members in pool.graph.pipeline.stages_of:
+        for chosen in {(stage,) for stage in members.tolist()} | {tuple(members.tolist())}:
+            if len(chosen) < stages:
+                most[list(chosen)] = np.minimum(most[list(chosen)], _most_of(view, pool, spare, chosen))
     return most
 
 
-def _reach(view: IntervalView, frame: Frame, most: IntArray, deadline: Deadline) -> tuple[IntArray, IntArray] | None:
+def _most_of(view: IntervalView, pool: CutPool, spare: IntArray, stages: tuple[int, ...]) -> int:
+    """Give the most computing time that some stages can have together, by what every cut leaves to spare."""
+    each = np.full(len(pool), NEVER, dtype=np.int64)
+    for work, block in zip(view.passes, pool.passes, strict=True):
+        elsewhere = np.delete(block, stages, axis=1).min(axis=1)
+        spare = spare - elsewhere * work[-1]
+        if work[-1] > 0:
+            each = np.minimum(each, block[:, stages].min(axis=1) - elsewhere)
+    useful = (each > 0) & (each < NEVER)
+    return int((spare[useful] // each[useful]).min(initial=NEVER))
+
+
+def reach(
+    view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool | None, deadline: Deadline
+) -> tuple[IntArray, IntArray] | None:
     """Give the first and last position where each stage can start, by what grows with an interval alone."""
+    most = most_work(view, frame, cutoffs, pool)
     stages, size = frame.num_stages, view.size
     earliest = np.full((stages, size + 1), size + 1, dtype=np.int64)
-    work = view.forward + view.backward
+    work = view.compute
     widest = np.searchsorted(work, work - most.max())
     for ending in view.endings(deadline):
         end, first = ending.end, min(int(widest[ending.end]), ending.end - 1)
         part = ending.since(first)
-        fits = part.state + frame.in_flight[:, None] * part.kept <= frame.capacity
+        fits = part.state + frame.activations(part) <= frame.capacity
         fits &= work[end] - work[first:end] <= most[:, None]
         found = fits.any(axis=1)
         earliest[found, end] = first + fits.argmax(axis=1)[found]
@@ -134,6 +161,82 @@ def _reach(view: IntervalView, frame: Frame, most: IntArray, deadline: Deadline)
     if high[stages] < size or (low > high).any():
         return None
     return low, high
+
+
+def _by_rank(
+    view: IntervalView,
+    frame: Frame,
+    cutoffs: Cutoffs,
+    pool: CutPool | None,
+    window: tuple[IntArray, IntArray],
+    deadline: Deadline,
+) -> Corridor:
+    """Narrow the windows by what the two stages of every rank may take together."""
+    return by_rank(view, frame, cutoffs, pool, window).corridor(deadline)
+
+
+def by_rank(
+    view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool | None, window: tuple[IntArray, IntArray]
+) -> TwoTracks:
+    """Give the limits of ranks that run two stages each, by memory, bottleneck and cuts, within windows."""
+    shape = two_tracks(frame.pipeline)
+    assert shape is not None, "only for two stages on every rank"
+    limits: list[list[Limit]] = []
+    for rank, stages in enumerate(frame.pipeline.stages_of):
+        of_rank = _memory_limits(view, frame, rank)
+        if cutoffs.bottleneck is not None:
+            of_rank.append(Limit.plain(view.compute, view.compute, cutoffs.bottleneck))
+        if pool is not None and cutoffs.makespan is not None:
+            of_rank += _cut_limits(view, pool, cutoffs.makespan, stages, window)
+        limits.append(of_rank)
+    return TwoTracks(shape, limits, *window)
+
+
+def _memory_limits(view: IntervalView, frame: Frame, rank: int) -> list[Limit]:
+    """Bound what a rank holds at each moment, apart from what several layers share."""
+    moments = frame.pipeline.moments
+    reserve = view.instance.topology.device.reserve_bytes
+    found = []
+    for moment in np.flatnonzero(moments.rank == rank).tolist():
+        entries = np.flatnonzero(moments.moment == moment)
+        first, second = (
+            prefix(view.state + moments.whole[entry] * view.kept + moments.postponed[entry] * view.for_weights)
+            for entry in entries.tolist()
+        )
+        found.append(Limit.plain(first, second, frame.capacity - reserve))
+    return found
+
+
+def _cut_limits(
+    view: IntervalView, pool: CutPool, makespan: int, stages: IntArray, window: tuple[IntArray, IntArray]
+) -> list[Limit]:
+    """Bound the two intervals of a rank by the cuts that leave them least.
+
+    What lies before, between and after them counts as often as a cut visits any stage there at least.
+    """
+    spare = makespan - least_transfers(view, pool, *window)
+    one, two = (int(stage) for stage in stages)
+    visits = []
+    share = np.zeros(len(pool), dtype=np.float64)
+    for work, block in zip(view.passes, pool.passes, strict=True):
+        own = block[:, stages]
+        outside = [  # never more often than the rank itself, so that limits never fall along their track
+            np.minimum(part.min(axis=1, initial=NEVER), own.min(axis=1))
+            for part in (block[:, :one], block[:, one + 1 : two], block[:, two + 1 :])
+        ]
+        visits.append((own, outside))
+        share += (own.sum(axis=1) + sum(outside)) * float(work[-1])
+    tightest = np.argsort(-share / np.maximum(spare, 1), kind="stable")[:CUTS_BY_RANK]
+    found = []
+    for cut in tightest.tolist():
+        starts, ends = np.zeros((2, 2, view.size + 1), dtype=np.int64)
+        most = int(spare[cut])
+        for work, (own, (before, between, after)) in zip(view.passes, visits, strict=True):
+            starts += np.stack([(own[cut, 0] - before[cut]) * work, (own[cut, 1] - between[cut]) * work])
+            ends += np.stack([(own[cut, 0] - between[cut]) * work, (own[cut, 1] - after[cut]) * work])
+            most -= int(after[cut] * work[-1])
+        found.append(Limit(starts, ends, most))
+    return found
 
 
 def _fitting(
@@ -156,7 +259,11 @@ def _fitting(
             if first > last:
                 continue
             part = slice(first, last + 1)
-            memory = ending.state[part] + ending.received[part] + frame.in_flight[stage] * ending.kept[part]
+            memory = ending.state[part] + ending.received[part]
+            memory += (
+                frame.whole[:, stage, None] * ending.kept[part]
+                + frame.postponed[:, stage, None] * ending.for_weights[part]
+            ).max(axis=0)
             fits = (memory <= frame.capacity) & (ending.busy[part] <= most)
             allowed[stage][: last - first + 1, end - low[stage + 1]] = fits
     return allowed
@@ -169,18 +276,10 @@ def least_transfers(view: IntervalView, pool: CutPool, low: IntArray, high: IntA
     stages that a node can hold, two neighbors are on different nodes.
     """
     forward, backward, extra = _boundary_prices(view, low, high)
-    stages = pool.graph.num_stages
-    on_forward, on_backward = _boundary_coefficients(pool)
+    on_forward, on_backward = pool.boundaries(FORWARD), pool.boundaries(BACKWARD)
     base = on_forward @ forward + on_backward @ backward
     crossing = on_forward * extra[0] + on_backward * extra[1]
-    return base + _least_crossings(crossing, view.instance.topology.most_on_a_node, stages)
-
-
-def _boundary_coefficients(pool: CutPool) -> tuple[IntArray, IntArray]:
-    """Give every cut's coefficients of the transfers between neighbors, shape (cuts, S - 1) each."""
-    stages, pairs = pool.graph.num_stages, len(pool.graph.pairs)
-    first = 2 * stages
-    return pool.rows[:, first : first + stages - 1], pool.rows[:, first + pairs : first + pairs + stages - 1]
+    return base + _least_crossings(crossing, view.instance.topology.most_on_a_node, pool.graph.pipeline)
 
 
 def _boundary_prices(view: IntervalView, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -195,15 +294,20 @@ def _boundary_prices(view: IntervalView, low: IntArray, high: IntArray) -> tuple
     return prices[0], prices[1], prices[2:]
 
 
-def _least_crossings(price: IntArray, most: int, stages: int) -> IntArray:
-    """Give the least total of crossings such that no more than ``most`` stages in a row are on one node."""
-    if stages <= most:
+def _least_crossings(price: IntArray, most: int, pipeline: Pipeline) -> IntArray:
+    """Give the least total of crossings such that no more than ``most`` ranks in a row are on one node.
+
+    Where a rank comes again among so many stages nothing follows, and the row is taken to end.
+    """
+    if pipeline.num_ranks <= most:
         return np.zeros(len(price), dtype=np.int64)
     best = np.full((len(price), most + 1), NEVER, dtype=np.int64)  # by the stages in a row so far
     best[:, 1] = 0
-    for boundary in range(stages - 1):
+    for boundary in range(pipeline.num_stages - 1):
         following = np.full_like(best, NEVER)
-        following[:, 1] = best[:, 1:].min(axis=1) + price[:, boundary]
+        following[:, 1] = best[:, 1:].min(axis=1) + (
+            0 if pipeline.comes_again(boundary + 1, most) else price[:, boundary]
+        )
         following[:, 2:] = best[:, 1:-1]
         best = following
     return np.asarray(best[:, 1:].min(axis=1))
@@ -216,24 +320,24 @@ def _apply_cuts(view: IntervalView, window: Window, pool: CutPool, makespan: int
     low, high = window.low, window.high
     spare = makespan - least_transfers(view, pool, low, high)
     prices = _boundary_prices(view, low, high)
-    boundary = _boundary_coefficients(pool)
+    boundary = (pool.boundaries(FORWARD), pool.boundaries(BACKWARD))
     for stage in range(stages):
         starts = slice(int(low[stage]), int(high[stage]) + 1)
         ends = slice(int(low[stage + 1]), int(high[stage + 1]) + 1)
         before = np.zeros((len(pool), window.allowed[stage].shape[0]), dtype=np.int64)
         after = np.zeros((len(pool), window.allowed[stage].shape[1]), dtype=np.int64)
-        for pass_, (work, block) in enumerate(
-            ((view.forward, pool.rows[:, :stages]), (view.backward, pool.rows[:, stages : 2 * stages]))
-        ):
+        for work, block in zip(view.passes, pool.passes, strict=True):
             own = block[:, stage, None]
             prefix = block[:, :stage].min(axis=1, initial=NEVER)[:, None] if stage else 0
             suffix = block[:, stage + 1 :].min(axis=1, initial=NEVER)[:, None] if stage < stages - 1 else 0
             before += (prefix - own) * work[starts]
             after += (own - suffix) * work[ends] + suffix * work[-1]
+        for direction, coefficients in enumerate(boundary):
             if stage > 0:
-                before += boundary[pass_][:, stage - 1, None] * (view.least[pass_, starts] - prices[pass_][stage - 1])
+                added = view.least[direction, starts] - prices[direction][stage - 1]
+                before += coefficients[:, stage - 1, None] * added
             if stage < stages - 1:
-                after += boundary[pass_][:, stage, None] * (view.least[pass_, ends] - prices[pass_][stage])
+                after += coefficients[:, stage, None] * (view.least[direction, ends] - prices[direction][stage])
         after -= spare[:, None]
         worst = np.full(window.allowed[stage].shape, -NEVER, dtype=np.int64)
         for cut in range(len(pool)):
@@ -260,4 +364,4 @@ def _drop_unreachable(window: Window) -> Window | None:
     for stage, each in enumerate(allowed):
         part = each & through[stage][:, None] & through[stage + 1][None, :]
         kept.append(part[firsts[stage] : lasts[stage] + 1, firsts[stage + 1] : lasts[stage + 1] + 1].copy())
-    return Window(window.low + firsts, window.low + lasts, kept)
+    return Window(window.low + firsts, window.low + lasts, kept, window.pairs)

@@ -1,15 +1,18 @@
 """The ranked candidates of a problem, over all numbers of stages that are allowed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from partita.solver.configuration import NOTHING, Configuration, Tools
+from partita.solver.checks import InternalError
+from partita.solver.configuration import NOTHING, Configuration
 from partita.solver.costs import sum_by
 from partita.solver.deadline import Deadline
-from partita.solver.plans import Judge, Judged
+from partita.solver.plans import Judge, Judged, PlanPool, within_rounding
 from partita.solver.ties import smallest_memory
+from partita.solver.tools import Tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +33,35 @@ class Ranking:
         The plans, best first.
     bound
         Proven bound on the objective of any plan, in ticks or bytes.
+    bounds
+        The same by variant.
     exhausted
         Whether it is proven that there are no further plans.
     """
 
     candidates: list[Ranked] = field(default_factory=list)
     bound: int = 0
+    bounds: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
 
-    def lower_bounds(self, bound: int) -> None:
-        """Take back what was proven without plans that have at least this objective."""
+    def sort(self) -> None:
+        """Put the candidates in order where a gap was allowed and a later one is better than one before it."""
+        pairs = pairwise(each.judged.objective for each in self.candidates)
+        if any(within_rounding(later) < earlier for earlier, later in pairs):
+            least = min(each.bound for each in self.candidates)
+            self.candidates.sort(key=lambda each: each.judged.key)
+            self.candidates = [Ranked(each.judged, min(least, each.judged.objective)) for each in self.candidates]
+
+    def lower_bounds(self, variant: int, bound: int) -> None:
+        """Take back what was proven without plans of a variant that have at least this objective."""
         self.bound = min(self.bound, bound)
+        self.bounds[variant] = min(self.bounds.get(variant, bound), bound)
         self.candidates = [Ranked(each.judged, min(each.bound, bound)) for each in self.candidates]
         self.exhausted = False
 
+
+COUNTED_FROM_THE_END = ("forward_only", "gpipe", "1f1b")
+"""Schedules in which what a stage keeps depends on how many stages come after it alone."""
 
 ROUNDING = 1e-12
 """Bounds computed in floating point are taken down by this fraction."""
@@ -61,57 +79,72 @@ def configurations(tools: Tools, stage_counts: list[int]) -> list[Configuration]
     judge = tools.judge
     usable = sorted(judge.possible_counts(stage_counts), reverse=True)
     steady = judge.metric != "iteration_time" and judge.iteration_limit is None and not judge.pins
+    steady &= judge.instance.schedule.kind in COUNTED_FROM_THE_END
     if steady and len(usable) > 1 and usable == list(range(usable[0], usable[-1] - 1, -1)):
         return [Configuration(tools, usable[0], usable[0] - usable[-1])]
     return [Configuration(tools, count) for count in usable]
 
 
-def rank(tools: Tools, stage_counts: list[int], wanted: int, deadline: Deadline, on_progress: OnProgress) -> Ranking:
-    """Find the best plans in order, each proven to be the next best while time lasts."""
+def rank(
+    open_: list[Configuration], plans: PlanPool, wanted: int, deadline: Deadline, on_progress: OnProgress
+) -> Ranking:
+    """Find the best plans of all configurations in order, each proven to be the next best while time lasts."""
     ranking = Ranking()
-    judge, plans = tools.judge, tools.plans
-    open_ = configurations(tools, stage_counts)
     for configuration in open_:
-        configuration.bound = least_objective(judge, configuration.num_stages)
-    _warm_up(tools, open_, deadline, on_progress)
+        configuration.bound = least_objective(configuration.tools.judge, configuration.num_stages)
+    _warm_up(plans, open_, deadline, on_progress)
     while len(ranking.candidates) < wanted:
         before = [each.judged for each in ranking.candidates]
-        proven = _find_next(tools, open_, before, deadline, on_progress)
+        proven = _find_next(plans, open_, before, deadline, on_progress)
         best = plans.best({each.signature for each in before})
         bound = min((each.bound for each in open_), default=NOTHING)
         if not ranking.candidates:
             ranking.bound = bound if best is None else min(bound, best.objective)
+            for each in open_:
+                ranking.bounds[each.variant] = min(each.bound, ranking.bounds.get(each.variant, NOTHING))
         if best is None:
             ranking.exhausted = proven
             break
-        if proven and tools.tie_breaker is not None and judge.metric != "peak_memory":
-            best = smallest_memory(tools, open_, tools.tie_breaker, best, before, deadline)
+        tools = open_[0].tools
+        if proven and tools.tie_breaker is not None and tools.judge.metric != "peak_memory":
+            best = smallest_memory(plans, open_, tools.tie_breaker, best, before, deadline)
             plans.add(best)
         ranking.candidates.append(Ranked(best, min(bound, best.objective)))
         if not proven:
-            _fill_up(tools, ranking, wanted)
+            _fill_up(plans, ranking, wanted)
             break
+    _refuse_contradictions(ranking, open_)
+    ranking.sort()
     return ranking
 
 
-def _warm_up(tools: Tools, open_: list[Configuration], deadline: Deadline, on_progress: OnProgress) -> None:
+def _refuse_contradictions(ranking: Ranking, open_: Sequence[Configuration]) -> None:
+    """Make sure that no plan is better than what was proven of those ranked before it."""
+    for better, worse in pairwise(ranking.candidates):
+        slack = open_[0].tools.backend.resolution(worse.judged.objective)
+        if within_rounding(worse.judged.objective) + slack < better.bound:
+            raise InternalError(f"a plan of {worse.judged.objective} is better than the bound {better.bound}")
+
+
+def _warm_up(plans: PlanPool, open_: list[Configuration], deadline: Deadline, on_progress: OnProgress) -> None:
     for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):
-        best = tools.plans.best(set())
+        best = plans.best(set())
         if deadline.passed and best is not None:
             return
-        if best is None or configuration.bound < best.objective:
+        unknown = plans.best_of(configuration.variant) is None
+        if best is None or unknown or configuration.bound < best.objective:
             configuration.warm_up(deadline)
-        on_progress("first plans", tools.plans.best(set()), 0)
+        on_progress("first plans", plans.best(set()), 0)
 
 
 def _find_next(
-    tools: Tools, open_: list[Configuration], before: list[Judged], deadline: Deadline, on_progress: OnProgress
+    plans: PlanPool, open_: list[Configuration], before: list[Judged], deadline: Deadline, on_progress: OnProgress
 ) -> bool:
     """Search every configuration that may hold a better plan than the best one left; tell whether that is proven."""
     ranked = {each.signature for each in before}
     proven = True
     for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):
-        best = tools.plans.best(ranked)
+        best = plans.best(ranked)
 
         def report(bound: int, best: Judged | None = best) -> None:
             on_progress(f"candidate {len(before) + 1}", best, min(each.bound for each in open_))
@@ -121,10 +154,10 @@ def _find_next(
     return proven
 
 
-def _fill_up(tools: Tools, ranking: Ranking, wanted: int) -> None:
+def _fill_up(plans: PlanPool, ranking: Ranking, wanted: int) -> None:
     """Add the best plans that were seen, where the next best could not be proven."""
     while len(ranking.candidates) < wanted:
-        best = tools.plans.best({each.judged.signature for each in ranking.candidates})
+        best = plans.best({each.judged.signature for each in ranking.candidates})
         if best is None:
             return
         ranking.candidates.append(Ranked(best, min(ranking.bound, best.objective)))
@@ -139,14 +172,17 @@ def least_objective(judge: Judge, num_stages: int, metric: str | None = None) ->
     metric = metric or judge.metric
     work = (figures.forward + figures.backward).astype(np.int64)
     by_group = sum_by(groups.group_of, work, len(groups))
-    total = int(work.sum())
-    load = max(-(-total // num_stages), int(by_group.max()))
+    total, schedule = int(work.sum()), judge.instance.schedule
+    load = max(-(-total // judge.instance.num_ranks(num_stages)), int(by_group.max()))
     if metric == "bottleneck_time":
         return load
     if metric == "peak_memory":
         return 0
+    microbatches = judge.instance.microbatches
+    if schedule.chunks > 1 or schedule.splits:
+        # A weight gradient can wait until its rank is idle anyway, so that a microbatch's way does not count it.
+        return max(total - int(figures.weight_gradient.sum()) * schedule.splits, microbatches * load)
     # A stage's m passes come after one pass of all stages before it: T >= sum of earlier loads + m * load. So every
     # stage can take at most 1 / m of what the stages before it leave of T, and all together must take everything.
-    microbatches = judge.instance.microbatches
     shared = int(total / (1 - (1 - 1 / microbatches) ** num_stages) * (1 - ROUNDING))
     return max(total, microbatches * load, shared)

@@ -1,29 +1,25 @@
 """A plan that the user brings, priced like a solved one, with the limits that it breaks."""
 
-import numpy as np
-
 from partita.models.answer import Answer, Candidate, Finding, Infeasibility
-from partita.models.errors import Fault, InvalidInput, short_value
+from partita.models.answer_plan import Stage
+from partita.models.errors import InvalidInput
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.models.quantities import as_choices
 from partita.solver.arithmetic import memory_limit
-from partita.solver.configuration import Tactics
+from partita.solver.arrays import IntArray
 from partita.solver.deadline import Deadline
-from partita.solver.effort import affordable
 from partita.solver.evaluation import Evaluator
-from partita.solver.instance import Instance, build_instance, one
+from partita.solver.instance import Instance
+from partita.solver.layout import MOST_FINDINGS, lay_out
 from partita.solver.plans import LIMIT_TOLERANCE
 from partita.solver.session import Session
 from partita.solver.support import refuse_unsupported
-from partita.solver.topology import IntArray, Topology
-
-MOST_FINDINGS = 20
-"""Findings of one kind that are listed."""
+from partita.solver.tools import Tactics
 
 
 def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
-    """Price a given plan.
+    """Price a given plan under every schedule that the problem lists and that can run it.
 
     Parameters
     ----------
@@ -33,117 +29,65 @@ def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
     Returns
     -------
     Answer
-        With the plan as its one candidate; ``infeasible`` with the broken limits where it breaks any.
+        With the plan under each schedule as a candidate, the best first; ``infeasible`` with the broken limits where
+        that one breaks any. Schedules that cannot run the plan are named in a warning.
 
     Raises
     ------
     NotSupportedYet, InvalidInput
-        When the problem cannot be planned yet; when the plan names what does not exist, leaves out a layer, or puts a
-        layer before one that it reads. Pointers start at ``/plan``.
+        When the problem cannot be planned yet; when the plan names what does not exist, leaves out a layer, puts a
+        layer before one that it reads, or when no schedule can run it. Pointers start at ``/plan``.
     """
     deadline = Deadline.after(problem.search.time_limit_s)
     refuse_unsupported(problem)
-    stage = _stages(problem, given)
-    devices = _devices(problem, given)
-    only = None if devices is None else frozenset(name.partition(":")[0] for each in devices for name in each)
-    instance = build_instance(problem, only, int(stage.max()) + 1)
-    _refuse_wrong_order(instance, stage)
-    _, too_much = affordable(instance, [int(stage.max()) + 1], problem.search.time_limit_s)
-    if too_much is not None:
-        raise InvalidInput.at("/training/num_microbatches", too_much, None, "too_large")
-    location = _locations(instance.topology, int(stage.max()) + 1, devices)
-    evaluator = Evaluator(instance)
-    candidate = evaluator.candidate(stage, location, 1, devices)
-    findings = _broken_limits(instance, candidate) + _broken_demands(problem, candidate, instance, stage)
-    return Session(problem, Tactics()).review(candidate, evaluator, _explain(findings), deadline)
-
-
-def _stages(problem: Problem, given: GivenPlan) -> IntArray:
-    index = problem.model.layer_index()
-    stage = np.zeros(len(index), dtype=np.int64)
-    for number, layers in enumerate(given.stage_layers(list(index), "/plan")):
-        stage[[index[name] for name in layers]] = number
-    return stage
-
-
-def _devices(problem: Problem, given: GivenPlan) -> list[tuple[str, ...]] | None:
-    """Give the devices of every stage, checked; None when no stage names any."""
-    stages = given.stages or ()
-    if not any(stage.devices for stage in stages):
-        return None
-    counts = {node.name: node.count for node in problem.cluster.expanded_nodes()}
-    width = one(problem.training.tensor_parallel) * one(problem.training.data_parallel)
-    faults: list[Fault] = []
-    taken: dict[str, int] = {}
-    for number, stage in enumerate(stages):
-        place = f"/plan/stages/{number}/devices"
-        if len(stage.devices) != width or len({name.partition(":")[0] for name in stage.devices}) != 1:
-            detail = f"a stage runs on {width} device{'s' if width > 1 else ''} of one node"
-            faults.append(Fault(place, detail, short_value(list(stage.devices)), "devices"))
-        for position, name in enumerate(stage.devices):
-            node, _, device = name.partition(":")
-            known = node in counts and device.isascii() and device.isdigit() and str(int(device)) == device
-            if not known or int(device) >= counts[node]:
-                faults.append(
-                    Fault(f"{place}/{position}", "there is no such device", short_value(name), "unknown_name")
-                )
-            elif taken.setdefault(name, number) != number:
-                detail = f"the device already runs stage {taken[name]}"
-                faults.append(Fault(f"{place}/{position}", detail, short_value(name), "repeated"))
-    if faults:
-        raise InvalidInput(faults[:MOST_FINDINGS])
-    return [stage.devices for stage in stages]
-
-
-def _refuse_wrong_order(instance: Instance, stage: IntArray) -> None:
-    """Refuse a plan that puts a layer on an earlier stage than one that it reads."""
-    names = [layer.name for layer in instance.problem.model.layers]
-    edges = instance.edges
-    for producer, consumers, ordered in zip(edges.producer, edges.consumers, edges.ordered, strict=True):
-        early = consumers[stage[consumers] < stage[producer]]
-        if ordered and len(early):
-            detail = (
-                f"{names[early[0]]!r} on stage {stage[early[0]]} reads from {names[producer]!r} on stage "
-                f"{stage[producer]}; a layer cannot come before what it reads"
-            )
-            raise InvalidInput.at("/plan", detail, None, "order")
-
-
-def _locations(topology: Topology, num_stages: int, devices: list[tuple[str, ...]] | None) -> IntArray:
-    if devices is None:
-        location = topology.in_order(num_stages)
-        if location is None:
-            detail = f"the plan has {num_stages} stages, but there is room for {topology.num_slots}"
-            raise InvalidInput.at("/plan", detail, None, "too_many_stages")
-        return location
-    of_device: dict[str, int] = {}
-    of_node: dict[str, int] = {}
-    for index, location_ in enumerate(topology.locations):
-        of_node.setdefault(location_.node, index)
-        for slot in location_.slots:
-            of_device.update(dict.fromkeys(slot, index))
-    return np.array([of_device.get(each[0], of_node[each[0].partition(":")[0]]) for each in devices], dtype=np.int64)
+    priced: list[tuple[Candidate, list[Finding], Evaluator]] = []
+    refused: dict[str, InvalidInput] = {}
+    for schedule in problem.training.schedules:
+        try:
+            laid = lay_out(problem.with_schedule(schedule), given)
+        except InvalidInput as error:
+            refused[schedule.kind] = error
+            continue
+        evaluator = Evaluator(laid.instance)
+        candidate = evaluator.candidate(laid.stage, laid.location, 1, laid.devices)
+        findings = _broken_limits(laid.instance, candidate)
+        findings += _broken_demands(problem, candidate, laid.instance, laid.stage)
+        priced.append((candidate, findings, evaluator))
+    if not priced:
+        raise next(iter(refused.values()))
+    session = Session(problem, Tactics())
+    priced.sort(key=lambda each: (bool(each[1]), session.preference(each[0])))
+    candidates = [each.model_copy(update={"rank": number}) for number, (each, _, _) in enumerate(priced, start=1)]
+    _, findings, evaluator = priced[0]
+    answer = session.review(candidates, evaluator, _explain(findings), deadline)
+    skipped = tuple(f"{kind} cannot run this plan: {error.faults[0].detail}" for kind, error in refused.items())
+    return answer.model_copy(update={"warnings": (*answer.warnings, *skipped)})
 
 
 def _broken_limits(instance: Instance, candidate: Candidate) -> list[Finding]:
-    """List the stages that need too much memory, and the time limits that are exceeded."""
+    """List the ranks that need too much memory, and the time limits that are exceeded."""
     findings = []
     limits = instance.problem.limits
     named = memory_limit(instance)
+    of_rank: dict[int, list[Stage]] = {}
     for stage in candidate.stages:
-        short = stage.memory.total_bytes - instance.capacity
+        of_rank.setdefault(stage.rank, []).append(stage)
+    for stages in of_rank.values():
+        first, needed = stages[0], sum(stage.memory.total_bytes for stage in stages)
+        short = needed - instance.capacity
         if short > 0:
+            numbers = " and ".join(str(stage.index) for stage in stages)
             text = (
-                f"stage {stage.index} on {stage.devices[0]} needs {stage.memory.total_bytes} bytes, "
-                f"{instance.capacity} are allowed: short by {short}"
+                f"stage{'s' if len(stages) > 1 else ''} {numbers} on {first.devices[0]} need"
+                f"{'' if len(stages) > 1 else 's'} {needed} bytes, {instance.capacity} are allowed: short by {short}"
             )
             findings.append(
                 Finding(
                     limit=named,
                     message=text,
-                    stage=stage.index,
-                    device=stage.devices[0],
-                    needed=stage.memory.total_bytes,
+                    stage=first.index,
+                    device=first.devices[0],
+                    needed=needed,
                     available=instance.capacity,
                     short_by=short,
                     unit="bytes",

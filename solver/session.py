@@ -1,13 +1,14 @@
 """One problem being planned: what is found becomes the answer, and every figure in it is evaluated anew."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
+from time import monotonic
 
 from partita import __version__
-from partita.models.answer import Answer, Candidate, Effort, Infeasibility, Status
+from partita.models.answer import Answer, Candidate, Effort, Infeasibility, ScheduleResult, ScheduleStatus, Status
 from partita.models.digest import problem_digest
 from partita.models.problem import Problem
-from partita.models.quantities import as_choices
 from partita.solver.arithmetic import beyond_arithmetic, impossible
 from partita.solver.assumptions import assumptions, warnings
 from partita.solver.backends.base import Backend
@@ -15,17 +16,19 @@ from partita.solver.backends.cp_sat import CpSat
 from partita.solver.backends.highs import Highs
 from partita.solver.baselines import baselines
 from partita.solver.checks import InternalError
-from partita.solver.configuration import NOTHING, Counters, Tactics, Tools
+from partita.solver.comparison import Outcome, remarks
+from partita.solver.configuration import NOTHING, Configuration
 from partita.solver.deadline import Deadline
 from partita.solver.domains import find_ancestry
 from partita.solver.effort import affordable
 from partita.solver.evaluation import Evaluator
-from partita.solver.figures import ACCURACY, choose_tick, make_figures, roundings
-from partita.solver.grouping import group_layers
-from partita.solver.instance import Instance, build_instance
+from partita.solver.figures import ACCURACY, roundings
 from partita.solver.intervals import IntervalView
-from partita.solver.plans import Judge, Judged, PlanPool, within_rounding
-from partita.solver.ranking import Ranked, Ranking, least_objective, rank
+from partita.solver.measure import graph_of
+from partita.solver.plans import LIMIT_TOLERANCE, Judge, Judged, PlanPool, within_rounding
+from partita.solver.ranking import Ranked, Ranking, configurations, least_objective, rank
+from partita.solver.tools import Counters, Tactics, Tools
+from partita.solver.variants import Variant, make_variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,15 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+
+
+SHARPENING_SHARE, BEYOND = 0.2, 8.0
+"""The part of the time in which a plan is sought that tells which times matter, and up to how many times as long."""
+
+BLURRED = (
+    "the times of this problem are too far apart to be counted exactly: plans are told apart to within {:.2g} s only; "
+    "leave out or correct what is far slower than the rest (a bandwidth, a latency)"
+)
 
 
 Proof = tuple[Status, float | None, float | None]
@@ -58,86 +70,159 @@ class Session:
 
     def __init__(self, problem: Problem, tactics: Tactics) -> None:
         self.problem, self._tactics = problem, tactics
-        self.instance: Instance = build_instance(problem)
-        self.stage_counts = allowed_stage_counts(problem)
-        groups = group_layers(self.instance)
-        figures = make_figures(self.instance, choose_tick(self.instance, max(self.stage_counts)))
-        self.judge = Judge(self.instance, figures, groups)
-        self.evaluator = Evaluator(self.instance)
+        self.variants = make_variants(problem)
         self.backend = _backend(problem)
+
+    @property
+    def _judge(self) -> Judge:
+        """A judge, for what all variants have in common: metric and ticks."""
+        return self.variants[0].judge
 
     def answer(self, deadline: Deadline, on_progress: OnProgress | None = None) -> Answer:
         """Search until the deadline and give the answer."""
-        judge, counters = self.judge, Counters()
-        searched, left_out = affordable(self.instance, self.stage_counts, self.problem.search.time_limit_s)
-        if not searched:
-            return self._answer(Ranking(), counters, deadline, None, left_out)
-        reason = impossible(judge, self.stage_counts) if left_out is None else None
-        if reason is not None:
-            return self._answer(Ranking(exhausted=True), counters, deadline, reason, None)
-        tools = Tools(
-            judge=judge,
-            view=IntervalView(self.instance, judge.figures, judge.groups),
-            ancestry=None if judge.groups.total_order else find_ancestry(judge.groups),
-            backend=self.backend,
-            tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if self.backend.exact else None,
-            plans=PlanPool(),
-            counters=counters,
-            tactics=self._tactics,
-            relative_gap=self.problem.search.relative_gap,
-        )
+        if self._blur:
+            self._sharpen(deadline)
+        found = self._search(self.problem.search.candidates, deadline, on_progress)
+        ranking, notes, infeasibility = found.ranking, list(found.notes), None
+        if not ranking.candidates and ranking.exhausted:
+            first = self.variants[0]
+            beyond = beyond_arithmetic(first.judge, first.stage_counts)
+            infeasibility = next(iter(found.reasons.values()), beyond)
+        candidates = tuple(self._candidate(number, each) for number, each in enumerate(ranking.candidates, start=1))
+        if self._blur or self._judge.figures.cap < inf:
+            candidates = self._in_focus(candidates)
+        if self._blur:
+            notes.append(BLURRED.format(self._blur))
+        evaluator = self._evaluator_of(candidates[0]) if candidates else None
+        proof = self._proof(ranking, candidates)
+        answer = self._assemble(candidates, evaluator, proof, found.counters, deadline, infeasibility)
+        compared: tuple[ScheduleResult, ...] = ()
+        if len(self.variants) > 1:
+            compared = self._compared(found)
+            notes += remarks(self.variants, found)
+        return answer.model_copy(update={"warnings": (*answer.warnings, *notes), "schedules": compared})
+
+    def _sharpen(self, deadline: Deadline) -> None:
+        """Count finer where times are too far apart: transfers that take longer than a known plan need not be exact."""
+        part = Deadline(deadline.started, monotonic() + SHARPENING_SHARE * deadline.remaining)
+        found = self._search(1, part, None).ranking.candidates
+        limits, metric = self.problem.limits, self._judge.metric
+        by_metric = {"iteration_time": limits.iteration_time_s, "bottleneck_time": limits.bottleneck_time_s}
+        known = [by_metric.pop(metric, None)]
+        if metric != "peak_memory":
+            known += [
+                self._time_of(each) for each in self._in_focus(tuple(self._evaluated(f.judged, 1) for f in found))
+            ]
+        if metric == "iteration_time":  # a bottleneck is no longer than its iteration
+            by_metric.clear()
+        matter = [min(least) for least in ([each for each in known if each is not None],) if least]
+        matter += [limit for limit in by_metric.values() if limit is not None]
+        if matter:
+            self.variants = make_variants(self.problem, BEYOND * max(matter))
+
+    def _search(self, wanted: int, deadline: Deadline, on_progress: OnProgress | None) -> Outcome:
+        """Search for so many plans over all variants."""
+        found = Outcome()
+        open_: list[Configuration] = []
+        left_out: dict[int, list[int]] = {}
+        for number, variant in enumerate(self.variants):
+            searched, note = affordable(variant.instance, variant.stage_counts, self.problem.search.time_limit_s)
+            left_out[number] = [count for count in variant.stage_counts if count not in searched]
+            found.notes += [] if note is None else [note]
+            reason = impossible(variant.judge, variant.stage_counts) if note is None else None
+            if reason is not None:
+                found.reasons[number] = reason
+            elif searched:
+                open_ += configurations(self._tools(variant, found.plans, found.counters), searched)
 
         def report(phase: str, best: Judged | None, bound: int) -> None:
             if on_progress is not None:
                 value = None if best is None else self._value(best.objective)
-                proven = self._value(bound) if 0 < bound < NOTHING else None
+                proven = self._bound(bound) if bound < NOTHING else None
                 on_progress(Progress(phase, value, proven, deadline.elapsed))
 
-        ranking = rank(tools, searched, self.problem.search.candidates, deadline, report)
-        for count in set(self.stage_counts) - set(searched):
-            ranking.lower_bounds(least_objective(judge, count))
-        if not ranking.candidates and ranking.exhausted:
-            reason = beyond_arithmetic(judge, self.stage_counts)
-        return self._answer(ranking, counters, deadline, reason, left_out)
+        found.ranking.exhausted = len(found.reasons) == len(self.variants)
+        if open_:
+            found.ranking = rank(open_, found.plans, wanted, deadline, report)
+        for number, counts in left_out.items():
+            for count in counts:
+                found.ranking.lower_bounds(number, least_objective(self.variants[number].judge, count))
+        return found
+
+    def _tools(self, variant: Variant, plans: PlanPool, counters: Counters) -> Tools:
+        judge = variant.judge
+        return Tools(
+            judge=judge,
+            view=IntervalView(variant.instance, judge.figures, judge.groups),
+            ancestry=None if judge.groups.total_order else find_ancestry(judge.groups),
+            backend=self.backend,
+            tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if self.backend.exact else None,
+            plans=plans,
+            counters=counters,
+            tactics=self._tactics,
+            relative_gap=self._gap_in_time,
+        )
+
+    def _compared(self, outcome: Outcome) -> tuple[ScheduleResult, ...]:
+        """Give what is known of every schedule, best first."""
+        ranking, plans, reasons = outcome.ranking, outcome.plans, outcome.reasons
+        best = ranking.candidates[0].judged if ranking.candidates else None
+        results = []
+        for number, variant in enumerate(self.variants):
+            found, bound = plans.best_of(number), ranking.bounds.get(number, 0)
+            value = None if found is None else self.reported(self._evaluated(found, 0))
+            proven = self._bound(bound) if bound < NOTHING else None
+            status: ScheduleStatus = "no_solution" if found is None else "feasible"
+            if number in reasons or (found is None and bound >= NOTHING):
+                status, proven = "infeasible", None
+            elif found is not None and self._closes(bound, found.objective):
+                status, proven = "optimal", value
+            elif best is not None and best.variant != number and bound > best.objective - self._slack(best.objective):
+                status = "cut_off"
+            order = (found is None, found.objective if found else bound, number)
+            results.append(
+                (
+                    order,
+                    ScheduleResult(
+                        schedule=variant.instance.schedule, status=status, objective_value=value, best_bound=proven
+                    ),
+                )
+            )
+        return tuple(result for _, result in sorted(results, key=lambda each: each[0]))
 
     def review(
-        self, candidate: Candidate, evaluator: Evaluator, reason: Infeasibility | None, deadline: Deadline
+        self, candidates: Sequence[Candidate], evaluator: Evaluator, reason: Infeasibility | None, deadline: Deadline
     ) -> Answer:
-        """Give the answer for a plan that the user brought, with the bound that arithmetic gives."""
-        counts = [min(count, len(self.judge.groups)) for count in self.stage_counts]
-        least = self._value(min(least_objective(self.judge, count) for count in counts))
-        value = self.reported(candidate)
-        bound = least or None if reason is None else None
+        """Give the answer for a plan that the user brought, best schedule first, with the bound by arithmetic.
+
+        ``evaluator`` is that of the first candidate.
+        """
+        bounds = [
+            least_objective(variant.judge, min(count, len(variant.judge.groups)))
+            for variant in self.variants
+            for count in variant.stage_counts
+        ]
+        least = self._bound(min(bounds))
+        value = self.reported(candidates[0])
+        bound = _no_better(least or None, value, self.problem.objective) if reason is None else None
         gap = _relative_gap(value, bound)
         status: Status = "feasible" if reason is None else "infeasible"
-        return self._assemble((candidate,), evaluator, (status, bound, gap), Counters(), deadline, reason)
-
-    def _answer(
-        self,
-        ranking: Ranking,
-        counters: Counters,
-        deadline: Deadline,
-        reason: Infeasibility | None,
-        left_out: str | None,
-    ) -> Answer:
-        candidates = tuple(self._candidate(number, each) for number, each in enumerate(ranking.candidates, start=1))
-        proof = self._proof(ranking, candidates)
-        answer = self._assemble(candidates, self.evaluator, proof, counters, deadline, reason)
-        return answer if left_out is None else answer.model_copy(update={"warnings": (*answer.warnings, left_out)})
+        return self._assemble(tuple(candidates), evaluator, (status, bound, gap), Counters(), deadline, reason)
 
     def _assemble(
         self,
         candidates: tuple[Candidate, ...],
-        evaluator: Evaluator,
+        evaluator: Evaluator | None,
         proof: Proof,
         counters: Counters,
         deadline: Deadline,
         reason: Infeasibility | None,
     ) -> Answer:
         status, bound, gap = proof
-        found = {}
-        if candidates:
-            found = baselines(evaluator, self.judge, len(candidates[0].stages))
+        found, instance = {}, self.variants[0].instance
+        if evaluator is not None:
+            found = baselines(evaluator, self._judge.figures, len(candidates[0].stages))
+            instance = evaluator.instance
         return Answer(
             status=status,
             objective=self.problem.objective,
@@ -146,8 +231,8 @@ class Session:
             candidates=candidates,
             baselines=found,
             infeasibility=reason,
-            assumptions=tuple(assumptions(self.instance)),
-            warnings=tuple(warnings(self.problem, self.instance)),
+            assumptions=tuple(assumptions(instance, self.problem.training.schedules)),
+            warnings=tuple(warnings(self.problem, instance)),
             solver=Effort(
                 solver=self.backend.name,
                 wall_s=round(deadline.elapsed, 6),
@@ -160,42 +245,120 @@ class Session:
         )
 
     def _candidate(self, number: int, ranked: Ranked) -> Candidate:
+        """Evaluate a plan anew, and add the bound that is proven for it."""
+        candidate = self._evaluated(ranked.judged, number)
+        bound = self._bound_value(ranked.bound, ranked.judged.objective, candidate)
+        return candidate.model_copy(update={"best_bound": bound})
+
+    def _evaluated(self, judged: Judged, number: int) -> Candidate:
         """Evaluate a plan anew, and make sure that the evaluator agrees with the solver."""
-        judged = ranked.judged
-        stage = judged.plan.stage[self.judge.groups.group_of]
-        candidate = self.evaluator.candidate(stage, judged.plan.location, number)
-        metrics, figures = candidate.metrics, self.judge.figures
+        variant = self.variants[judged.variant]
+        judge, figures = variant.judge, variant.judge.figures
+        stage = judged.plan.stage[judge.groups.group_of]
+        candidate = variant.evaluator.candidate(stage, judged.plan.location, number)
+        metrics = candidate.metrics
         assert figures.tick is not None, "the solver counts in ticks"
-        if self.judge.metric == "peak_memory":
+        if judge.metric == "peak_memory":
             exact, counted, tolerance = float(metrics.peak_memory_bytes), float(judged.objective), 0.0
         else:
-            steady = self.judge.metric == "bottleneck_time"
-            exact = metrics.bottleneck_time_s if steady else metrics.iteration_time_s
+            exact = self._time_of(candidate)
             counted = figures.seconds(judged.objective)
-            tolerance = ACCURACY * exact + roundings(self.instance, len(candidate.stages)) * figures.tick
-        if abs(exact - counted) > tolerance or metrics.peak_memory_bytes != judged.measures.peak_memory:
+            path = graph_of(variant.instance, judged.plan.num_stages).num_levels
+            tolerance = ACCURACY * exact + roundings(variant.instance, path) * figures.tick
+        if (
+            exact <= figures.cap and abs(exact - counted) > tolerance
+        ) or metrics.peak_memory_bytes != judged.measures.peak_memory:
             raise InternalError(f"the solver counts {counted!r}, the evaluator {exact!r}")
-        bound = self._bound_value(ranked.bound, judged.objective, candidate)
-        return candidate.model_copy(update={"best_bound": bound})
+        return candidate
+
+    @property
+    def _blur(self) -> float:
+        """Seconds by which a counted time can be off, where that is too much beside the least that a plan takes."""
+        blur = self._judge.figures.blur
+        if not blur:
+            return 0.0
+        least = min(least_objective(each.judge, max(each.stage_counts), "bottleneck_time") for each in self.variants)
+        return blur if blur > ACCURACY * self._judge.figures.seconds(least) else 0.0
+
+    def _in_focus(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """Drop candidates that break a time limit or are not counted exactly, and sort the others by exact figures."""
+        limits = self.problem.limits
+        kept = [
+            each
+            for each in candidates
+            if (self._judge.metric == "peak_memory" or self._time_of(each) <= self._judge.figures.cap)
+            and all(
+                limit is None or value <= limit * (1 + LIMIT_TOLERANCE)
+                for limit, value in (
+                    (limits.iteration_time_s, each.metrics.iteration_time_s),
+                    (limits.bottleneck_time_s, each.metrics.bottleneck_time_s),
+                )
+            )
+        ]
+        kept.sort(key=self.preference)
+        return tuple(each.model_copy(update={"rank": number}) for number, each in enumerate(kept, start=1))
+
+    def _time_of(self, candidate: Candidate) -> float:
+        """Give the time that the objective is about, in seconds."""
+        metrics = candidate.metrics
+        return metrics.bottleneck_time_s if self._judge.metric == "bottleneck_time" else metrics.iteration_time_s
+
+    def _evaluator_of(self, candidate: Candidate) -> Evaluator:
+        """Give the evaluator of a candidate's schedule."""
+        return next(each.evaluator for each in self.variants if each.instance.schedule == candidate.schedule)
 
     def _proof(self, ranking: Ranking, candidates: tuple[Candidate, ...]) -> Proof:
         """Judge status, bound and gap from incumbent and bound."""
         if not candidates:
             known = 0 < ranking.bound < NOTHING
-            bound = self._value(ranking.bound) if known and not ranking.exhausted else None
-            return ("infeasible" if ranking.exhausted else "no_solution"), bound, None
+            bound = self._bound(ranking.bound) if known and not ranking.exhausted else None
+            nothing = ranking.exhausted and not ranking.candidates
+            return ("infeasible" if nothing else "no_solution"), bound, None
         best = ranking.candidates[0].judged
         value = self.reported(candidates[0])
         bound = self._bound_value(ranking.bound, best.objective, candidates[0])
         gap = _relative_gap(value, bound)
-        closed = within_rounding(ranking.bound) > best.objective - self.backend.resolution(best.objective)
-        return ("optimal" if closed else "feasible"), bound, gap
+        return ("optimal" if self._closes(ranking.bound, best.objective) else "feasible"), bound, gap
+
+    def _slack(self, objective: int) -> int:
+        """Give by how much a plan must be better than this objective to be sought."""
+        return max(int(objective * self._gap_in_time), self.backend.resolution(objective))
+
+    @property
+    def _gap_in_time(self) -> float:
+        """The relative gap that the search may leave, where times or bytes are compared; a little less than asked for.
+
+        A gap of g between tokens per second is one of g / (1 + g) between the times.
+        """
+        gap = self.problem.search.relative_gap * (1 - ACCURACY)
+        return gap / (1 + gap) if self.problem.objective == "tokens_per_second" else gap
+
+    def _closes(self, bound: int, objective: int) -> bool:
+        """Tell whether a bound proves that nothing is better than this objective."""
+        exact = self._judge.metric == "peak_memory" or self._blur <= ACCURACY * self._judge.figures.seconds(objective)
+        return exact and within_rounding(bound) > objective - self.backend.resolution(objective)
 
     def _bound_value(self, bound: int, objective: int, candidate: Candidate) -> float | None:
         """Give a bound in the unit of the objective; the plan's own value where it is met."""
-        if within_rounding(bound) >= objective:
+        if within_rounding(bound) >= objective and self._closes(bound, objective):
             return self.reported(candidate)
-        return self._value(bound) if bound > 0 else None
+        return _no_better(self._bound(bound), self.reported(candidate), self.problem.objective)
+
+    def _bound(self, bound: int) -> float | None:
+        """Give a proven bound in the unit of the answer; None where nothing is proven."""
+        if bound <= 0:
+            return None
+        if self._judge.metric == "peak_memory":
+            return float(bound)
+        counted = bound - self._judge.figures.time(self._blur)
+        return self._value(counted) if counted > 0 else None
+
+    def preference(self, candidate: Candidate) -> float:
+        """Give a number that is smaller for a plan with a better objective."""
+        value = self.reported(candidate)
+        if self.problem.objective == "tokens_per_second":
+            return candidate.metrics.iteration_time_s
+        return 0.0 if value is None else value
 
     def reported(self, candidate: Candidate) -> float | None:
         """Give the value of a plan's objective; None for tokens per second where an iteration takes no time."""
@@ -209,15 +372,15 @@ class Session:
         value = values[str(self.problem.objective)]
         return None if value is None else float(value)
 
-    def _value(self, counted: int) -> float | None:
+    def _value(self, counted: float) -> float | None:
         """Give an objective counted in ticks or bytes in the unit of the answer."""
-        if self.judge.metric == "peak_memory":
+        if self._judge.metric == "peak_memory":
             return float(counted)
-        seconds = self.judge.figures.seconds(counted)
+        seconds = self._judge.figures.seconds(counted)
         if self.problem.objective == "tokens_per_second":
             training = self.problem.training
             tokens = training.num_microbatches * training.microbatch_size * training.sequence_length
-            return tokens * self.instance.replicas / seconds if seconds else None
+            return tokens * self.variants[0].instance.replicas / seconds if seconds else None
         return float(seconds)
 
 
@@ -228,10 +391,11 @@ def _relative_gap(value: float | None, bound: float | None) -> float | None:
     return abs(value - bound) / abs(value) if value else 0.0
 
 
-def allowed_stage_counts(problem: Problem) -> list[int]:
-    """Give the numbers of stages that the problem allows, ascending."""
-    asked = problem.training.num_stages
-    return list(range(1, problem.most_stages() + 1)) if asked is None else sorted(as_choices(asked))
+def _no_better(bound: float | None, value: float | None, objective: object) -> float | None:
+    """Give a bound, or the plan's own value where rounding puts the bound on its other side."""
+    if bound is None or value is None:
+        return bound
+    return max(bound, value) if objective == "tokens_per_second" else min(bound, value)
 
 
 def _backend(problem: Problem) -> Backend:

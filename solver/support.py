@@ -3,8 +3,6 @@
 from partita.models.errors import Fault, NotSupportedYet
 from partita.models.problem import Problem
 
-PLANNED_SCHEDULES = ("forward_only", "gpipe", "1f1b")
-
 
 def refuse_unsupported(problem: Problem) -> None:
     """Refuse what is valid but cannot be planned yet.
@@ -26,14 +24,14 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
     """List pointer, feature and remedy of everything that is not supported."""
     training = problem.training
     found = []
-    if training.schedule.kind not in PLANNED_SCHEDULES:
-        remedy = f"use one of {', '.join(PLANNED_SCHEDULES)}"
-        found.append(("/training/schedule", f"the schedule {training.schedule.kind}", remedy))
     for field in ("tensor_parallel", "data_parallel"):
         if isinstance(getattr(training, field), tuple):
             found.append((f"/training/{field}", "a list of degrees to choose from", "give one number"))
     if training.per_stage_degrees:
         found.append(("/training/per_stage_degrees", "degrees chosen for each stage", "leave it false"))
+    if training.queueing and training.communication == "blocking":
+        remedy = "write communication 'overlapped', or leave queueing false"
+        found.append(("/training/queueing", "queues of transfers that occupy their stages (blocking)", remedy))
     if len(problem.scenarios) > 1:
         found.append(("/scenarios", "several scenarios", "plan each one on its own"))
     kinds = sorted({node.device for node in problem.cluster.nodes})

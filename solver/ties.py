@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from partita.solver.backends.base import Backend
-from partita.solver.configuration import Configuration, Tools
+from partita.solver.configuration import Configuration
 from partita.solver.deadline import Deadline
 from partita.solver.plans import Judged, PlanPool, within_rounding
 
 
 def smallest_memory(
-    tools: Tools,
+    plans: PlanPool,
     open_: Sequence[Configuration],
     backend: Backend,
     best: Judged,
@@ -25,25 +25,26 @@ def smallest_memory(
 
     Parameters
     ----------
-    tools, open_
-        The search that has proven ``best``, and its configurations.
+    plans, open_
+        The plans of the search that has proven ``best``, and its configurations.
     backend
         The solver, with a fixed effort.
     best, before
         The best plan left, and the plans ranked before it.
     """
-    judge = tools.judge.among_equals(best.objective)
+    judges = {each.tools.judge.variant: each.tools.judge for each in open_}
     pool = PlanPool()
-    for judged in tools.plans.equal_to(best.objective):
-        pool.add(judge.rejudge(judged))
-    tied = replace(tools, judge=judge, backend=backend, plans=pool)
+    for judged in plans.equal_to(best.objective):
+        pool.add(judges[judged.variant].among_equals(best.objective).rejudge(judged))
     ranked = {each.signature for each in before}
     for configuration in open_:
         if configuration.bound <= within_rounding(best.objective):
             first = pool.best(ranked)
+            judge = configuration.tools.judge.among_equals(best.objective)
+            tied = replace(configuration.tools, judge=judge, backend=backend, plans=pool)
             configuration.among_equals(tied).search(first, before, deadline, lambda bound: None)
     found = pool.best(ranked)
     if found is None:
         return best
-    again = tools.judge.rejudge(found)
+    again = judges[found.variant].rejudge(found)
     return best if again is None or again.measures.peak_memory >= best.measures.peak_memory else again

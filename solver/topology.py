@@ -1,6 +1,6 @@
-"""Where stages can be placed, and what the paths between those places cost.
+"""Where ranks can be placed, and what the paths between those places cost.
 
-A *slot* is what one stage occupies: as many devices of one node as its degrees of parallelism ask for. Slots that
+A *slot* is what one rank occupies: as many devices of one node as its degrees of parallelism ask for. Slots that
 nothing tells apart form a *location*; two locations that can be exchanged are *alike*.
 """
 
@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from partita.models.cluster import Cluster, ExpandedNode, Link
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from partita.solver.arrays import BoolArray, IntArray
+from partita.solver.exchanges import Exchanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Path:
 
 
 NO_PATH = Path((), float("inf"), 0.0)
-"""Between a slot and itself: nothing is sent."""
+"""Between a slot and itself, where nothing is sent."""
 
 
 class Topology:
@@ -61,9 +59,19 @@ class Topology:
         Of nodes that are alike no more are kept than there can be stages.
     only
         The names of the nodes to keep; None for all.
+    inside
+        Whether a stage uses the fabric of its node itself, not only between two stages.
     """
 
-    def __init__(self, cluster: Cluster, width: int, most_stages: int, only: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        width: int,
+        most_stages: int,
+        only: frozenset[str] | None = None,
+        inside: bool = True,
+    ) -> None:
+        self._inside = inside
         self.device = cluster.devices[cluster.nodes[0].device]
         self._links = {frozenset(link.between): link for link in cluster.links}
         self.nodes: dict[str, ExpandedNode] = {}
@@ -80,7 +88,8 @@ class Topology:
             if node.count < width or (only is not None and node.name not in only):
                 continue
             own = node.name if node.name in linked or node.name in singled_out else None
-            sort = (node.count // width, node.fabric, node.uplink, own)
+            fabric = node.fabric if self._inside or node.count // width > 1 else None
+            sort = (node.count // width, fabric, node.uplink, own)
             kept[sort] = kept.get(sort, 0) + 1
             if kept[sort] > most_stages and only is None:
                 continue
@@ -100,13 +109,18 @@ class Topology:
         return sum(len(location.slots) for location in self.locations)
 
     def path(self, first: int, second: int) -> Path:
-        """Give the path between a slot of one location and another slot of the same or another one."""
+        """Give the path between a slot of one location and another slot of the same or another one.
+
+        In a location of a single slot it is the way by which the devices of a stage reach each other or the host.
+        """
         here, there = self.locations[first], self.locations[second]
         if first != second:
             for ends, name in self._explicit(here, there):
                 link = self._links.get(ends)
                 if link is not None:
                     return Path((name,), link.bandwidth_bytes_per_s, link.latency_s)
+        elif len(here.slots) == 1 and not self._inside:
+            return NO_PATH
         a, b = self.nodes[here.node], self.nodes[there.node]
         if here.node == there.node:
             return NO_PATH if a.fabric is None else _single(f"{a.name} fabric", a.fabric)
@@ -186,91 +200,35 @@ class Topology:
         return np.unique(self.class_of[~self.same_node]).tolist()  # type: ignore[no-any-return]
 
     @cached_property
+    def usable_classes(self) -> list[int]:
+        """The classes of path that some plan can use: between two stages, or within the devices of one."""
+        within = np.diagonal(self.class_of).tolist() if self._inside else []
+        found = {*self.inside_classes, *self.between_classes, *within}
+        return sorted(found) or [int(self.class_of[0, 0])]
+
+    @cached_property
     def most_on_a_node(self) -> int:
         """The most stages that one node can hold."""
         counts = np.array([len(location.slots) for location in self.locations], dtype=np.int64)
         return int(np.bincount(self.node_of, weights=counts).max())
 
     @cached_property
-    def twins(self) -> IntArray:
-        """The set of interchangeable nodes that the node of each location belongs to, shape (locations,).
+    def _exchanges(self) -> Exchanges:
+        return Exchanges([len(location.slots) for location in self.locations], self.node_of, self.class_of)
 
-        Two nodes are interchangeable when exchanging all their locations, in order, changes no path.
-        """
-        members = [np.flatnonzero(self.node_of == node) for node in range(int(self.node_of.max()) + 1)]
-        sizes = [tuple(len(self.locations[place].slots) for place in each.tolist()) for each in members]
-        number = np.arange(len(members))
-        for node in range(len(members)):
-            for first in range(node):
-                if number[first] == first and sizes[first] == sizes[node]:
-                    order = np.arange(len(self.locations))
-                    order[members[node]], order[members[first]] = members[first], members[node]
-                    if (self.class_of[np.ix_(order, order)] == self.class_of).all():
-                        number[node] = first
-                        break
-        return number[self.node_of]
-
-    @cached_property
+    @property
     def alike(self) -> IntArray:
-        """The set of interchangeable locations that each belongs to, shape (locations,).
+        """The set of interchangeable locations that each belongs to, shape (locations,)."""
+        return self._exchanges.alike
 
-        Two locations are interchangeable when they have as many slots and the same paths to themselves and to all
-        others: exchanging them changes nothing but names.
-        """
-        sizes = [len(location.slots) for location in self.locations]
-        class_of = self.class_of
-        together = self.same_node
-        number = np.arange(len(sizes))
-        firsts: dict[object, list[int]] = {}
-        for place in range(len(sizes)):
-            key = (sizes[place], int(class_of[place, place]), np.sort(class_of[place]).tobytes())
-            for first in firsts.setdefault(key, []):
-                others = np.ones(len(sizes), dtype=bool)
-                others[[place, first]] = False
-                same_paths = (class_of[place] == class_of[first])[others].all()
-                if same_paths and (together[place] == together[first])[others].all():
-                    number[place] = first
-                    break
-            else:
-                firsts[key].append(place)
-        return number
-
-    def in_order(self, num_stages: int) -> IntArray | None:
-        """Place stages by filling one location after the other; None when there are too few slots."""
+    def in_order(self, num_ranks: int) -> IntArray | None:
+        """Place ranks by filling one location after the other; None when there are too few slots."""
         order = [index for index, location in enumerate(self.locations) for _ in location.slots]
-        return np.array(order[:num_stages], dtype=np.int64) if len(order) >= num_stages else None
+        return np.array(order[:num_ranks], dtype=np.int64) if len(order) >= num_ranks else None
 
     def canonical(self, location: IntArray) -> IntArray:
         """Rename interchangeable nodes and locations by first use, so that equal plans look equal."""
-        location = self._with_nodes_renamed(location)
-        members: dict[int, list[int]] = {}
-        for index, number in enumerate(self.alike.tolist()):
-            members.setdefault(number, []).append(index)
-        used: dict[int, int] = {}
-        renamed: dict[int, int] = {}
-        for old in location.tolist():
-            if old not in renamed:
-                alike = int(self.alike[old])
-                renamed[old] = members[alike][used.get(alike, 0)]
-                used[alike] = used.get(alike, 0) + 1
-        return np.array([renamed[old] for old in location.tolist()], dtype=np.int64)
-
-    def _with_nodes_renamed(self, location: IntArray) -> IntArray:
-        """Rename interchangeable nodes in the order of their first use, where that is not a matter of locations."""
-        if len(set(self.twins.tolist())) == len(set(self.node_of.tolist())) or len(self.locations) == len(
-            set(self.node_of.tolist())
-        ):
-            return location
-        waiting: dict[int, list[int]] = {}
-        for node in dict.fromkeys(self.node_of.tolist()):
-            place = int(np.flatnonzero(self.node_of == node)[0])
-            waiting.setdefault(int(self.twins[place]), []).append(node)
-        renamed = np.arange(len(self.locations))
-        for node in dict.fromkeys(self.node_of[location].tolist()):
-            own = np.flatnonzero(self.node_of == node)
-            target = waiting[int(self.twins[own[0]])].pop(0)
-            renamed[own] = np.flatnonzero(self.node_of == target)
-        return renamed[location]
+        return self._exchanges.canonical(location)
 
     def devices(self, location: IntArray) -> list[tuple[str, ...]]:
         """Give the devices of every stage, slots of a location being handed out in order."""

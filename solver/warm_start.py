@@ -1,14 +1,14 @@
 """First plans by dynamic programming over intervals of groups in their topological order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from partita.solver.arrays import FloatArray, IntArray
 from partita.solver.deadline import Deadline
-from partita.solver.instance import FloatArray
 from partita.solver.intervals import Ending, IntervalView
-from partita.solver.topology import IntArray
+from partita.solver.pipeline import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +17,44 @@ class Frame:
 
     Attributes
     ----------
-    num_stages
-        S.
+    pipeline
+        The ranks of the S stages.
     optional
         So many stages at the front may be empty: the plan then has fewer stages.
-    in_flight
-        Microbatches that every stage keeps, shape (S,).
+    whole, postponed
+        Microbatches that every stage keeps when it is fullest, whole and for their weight gradients, shape (Y, S)
+        each: one of Y moments is the fullest.
     capacity
         Bytes that a stage may use.
     """
 
-    num_stages: int
+    pipeline: Pipeline
     optional: int
-    in_flight: IntArray
+    whole: IntArray
+    postponed: IntArray
     capacity: int
+
+    @property
+    def num_stages(self) -> int:
+        """S."""
+        return self.pipeline.num_stages
+
+    def within(self, capacity: int) -> "Frame":
+        """Give the same stages with another capacity."""
+        return replace(self, capacity=capacity)
+
+    def memory(self, ending: Ending) -> IntArray:
+        """Give the bytes of every interval on every stage, shape (S, starts)."""
+        return ending.state + ending.received + self.activations(ending)
+
+    def activations(self, ending: Ending) -> IntArray:
+        """Give the bytes that every interval keeps for backward passes on every stage, shape (S, starts)."""
+        most: IntArray = self.whole[0, :, None] * ending.kept
+        for moment, (whole, postponed) in enumerate(zip(self.whole, self.postponed, strict=True)):
+            if moment or postponed.any():
+                size = whole[:, None] * ending.kept + postponed[:, None] * ending.for_weights
+                most = np.maximum(most, size) if moment else size
+        return most
 
 
 Price = Callable[[Ending, IntArray], FloatArray | IntArray]
@@ -50,9 +74,8 @@ def by_memory(ending: Ending, memory: IntArray) -> IntArray:
     return memory
 
 
-def regardless_of_memory(frame: Frame) -> Frame:
-    """Give the same stages with memory without end."""
-    return Frame(frame.num_stages, frame.optional, frame.in_flight, np.iinfo(np.int64).max)
+NO_LIMIT = np.iinfo(np.int64).max
+"""Memory without end."""
 
 
 def smallest_maximum(view: IntervalView, frame: Frame, price: Price, deadline: Deadline) -> IntArray | None:
@@ -76,7 +99,7 @@ def smallest_maximum(view: IntervalView, frame: Frame, price: Price, deadline: D
     for ending in view.endings(deadline):
         end, first = ending.end, int(widest[ending.end])
         part = ending.since(first)
-        memory = part.memory(frame.in_flight)
+        memory = frame.memory(part)
         cost = np.where(memory <= frame.capacity, price(part, memory), np.inf)
         reached = np.maximum(best[:stages, first:end], cost)
         came_from[1:, end] = first + reached.argmin(axis=1)
@@ -97,7 +120,7 @@ def _widest_start(view: IntervalView, frame: Frame) -> IntArray:
     """Give the earliest start considered for every end; long chains consider stages of up to 8 times the mean work."""
     if view.size <= LONGEST_EXACT or frame.num_stages < 16:
         return np.zeros(view.size + 1, dtype=np.int64)
-    work = view.forward + view.backward
+    work = view.compute
     start = np.searchsorted(work, work - 8 * work[-1] // frame.num_stages)
     latest = np.maximum(np.arange(view.size + 1, dtype=np.int64) - 1, 0)
     return np.asarray(np.minimum(start, latest), dtype=np.int64)

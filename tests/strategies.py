@@ -4,17 +4,22 @@ Every problem is small enough to try all its plans. Its memory and time limits a
 that they often bind and sometimes leave no plan.
 """
 
-from collections.abc import Callable
-from itertools import islice, pairwise
+from collections.abc import Callable, Sequence
+from itertools import islice
 from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
 
-from oracle.partitions import Partition, partitions, stage_counts
-from oracle.search import every_plan, places_of
+from oracle.facts import read_facts
+from oracle.partitions import partitions, stage_counts
+from oracle.random_limits import draw_constraints, draw_memory, draw_time_limits
+from oracle.random_schedules import EVERY_KIND, PLAIN, SPLIT, draw_schedule
+from oracle.search import places_of
 from partita.models.document import validate
+from partita.models.layer import Layer
 from partita.models.problem import Problem
+from partita.models.training import Training
 
 Json = dict[str, Any]
 
@@ -24,14 +29,14 @@ PLENTY = 2**50
 """Bytes of memory that never bind."""
 
 
-def seeded_problem(seed: int) -> Json:
-    """Give the random problem of a seed, as JSON values."""
-    return build_problem(Random(seed))
+def seeded_problem(seed: int, schedules: Sequence[str] = EVERY_KIND) -> Json:
+    """Give the random problem of a seed, as JSON values, with one of the schedules."""
+    return build_problem(Random(seed), schedules=schedules)
 
 
-def problems() -> st.SearchStrategy[Json]:
+def problems(schedules: Sequence[str] = EVERY_KIND) -> st.SearchStrategy[Json]:
     """Give random problems to hypothesis, as JSON values."""
-    return st.randoms(use_true_random=False).map(build_problem)
+    return st.randoms(use_true_random=False).map(lambda random: build_problem(random, schedules=schedules))
 
 
 def read(problem: Json) -> Problem:
@@ -43,26 +48,27 @@ def build_problem(
     random: Random,
     maker: type["Maker"] | None = None,
     further: Callable[[Random, Json], None] | None = None,
+    schedules: Sequence[str] = EVERY_KIND,
 ) -> Json:
     """Draw problems until one is small enough, then draw its constraints, the further ones too, and its limits."""
     while True:
-        problem = (maker or Maker)(random).problem()
+        problem = (maker or Maker)(random, schedules).problem()
         if count_plans(read(problem)) <= MOST_PLANS:
             break
-    _draw_constraints(random, problem)
+    draw_constraints(random, problem)
     if further is not None:
         further(random, problem)
-    _draw_memory(random, problem)
-    _draw_time_limits(random, problem)
+    draw_memory(random, problem)
+    draw_time_limits(random, problem)
     return problem
 
 
 def count_plans(problem: Problem) -> int:
     """Count the plans without memory and time limits, up to a little more than the most allowed."""
-    places = places_of(problem)
+    places, facts = places_of(problem), read_facts(problem)
     total = 0
     for stages in stage_counts(problem):
-        placements = len(places.placements(stages))
+        placements = len(places.placements(facts.ranks_for(stages)))
         total += placements * len(list(islice(partitions(problem, stages), MOST_PLANS // max(placements, 1) + 1)))
         if total > MOST_PLANS:
             break
@@ -70,16 +76,21 @@ def count_plans(problem: Problem) -> int:
 
 
 class Maker:
-    """Draws the parts of one problem; scales of time and size are drawn once, so that the figures match."""
+    """Draws the parts of one problem; scales of time and size are drawn once, so that the figures match.
 
-    def __init__(self, random: Random) -> None:
+    With the plain schedules a seed gives the problem that it gave before there were others.
+    """
+
+    def __init__(self, random: Random, schedules: Sequence[str] = EVERY_KIND) -> None:
         self.random = random
+        self.schedules = tuple(schedules)
         self.second = random.choice([1.0, 1e-3, 1e-6])
         self.byte = random.choice([10**5, 2**20, 10**9])
         self.coarse = random.random() < 0.3  # equal figures, so that plans tie
         self.routing = random.choice(["relay", "relay", "direct", "host"])
         self.degrees = random.choice([(1, 1)] * 8 + [(2, 1), (1, 2)])
         self.names: list[str] = []
+        self.splits = False
 
     def maybe(self, chance: float) -> bool:
         return self.random.random() < chance
@@ -112,8 +123,12 @@ class Maker:
         num_layers = self.random.choice([1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 9, 9])
         self.names = [f"layer{index}" for index in range(num_layers)]
         training = self.training()
-        trains = training["schedule"] != "forward_only"
         cluster = self.cluster()
+        degree = self.degrees[0] * self.degrees[1]
+        slots = sum(node.get("replicas", 1) * node["count"] for node in cluster["nodes"]) // degree
+        if self.schedules != PLAIN and not self.further_training(training, slots):
+            return self.problem()
+        trains = training["schedule"] != "forward_only"
         problem: Json = {"model": self.model(trains), "cluster": cluster, "training": training}
         problem["objective"] = self.random.choice(
             ["iteration_time", "iteration_time", "tokens_per_second", "bottleneck_time", "peak_memory"]
@@ -122,19 +137,31 @@ class Maker:
             problem["constraints"] = {"recompute": self.random.choice(["full", "none"])}
         if any("scenario" in option for layer in problem["model"]["layers"] for option in layer.get("options", [])):
             problem["scenarios"] = [{"name": "long", "share": 1.0}]
-        degree = self.degrees[0] * self.degrees[1]
-        most = min(num_layers, sum(node.get("replicas", 1) * node["count"] for node in cluster["nodes"]) // degree, 4)
-        training["num_stages"] = self.random.choice(
-            [None, None, most, self.random.randint(max(1, most - 1), most), self.several(most)]
-        )
+        if self.schedules == PLAIN:
+            most = min(num_layers, slots, 4)
+            training["num_stages"] = self.random.choice(
+                [None, None, most, self.random.randint(max(1, most - 1), most), self.several(most)]
+            )
         return problem
+
+    def further_training(self, training: Json, slots: int) -> bool:
+        """Draw what plain problems lack; tell whether the layers and slots are enough."""
+        drawn = draw_schedule(self.random, self.schedules, len(self.names), slots)
+        if drawn is None:
+            return False
+        training |= drawn
+        kind = drawn["schedule"]["kind"] if isinstance(drawn["schedule"], dict) else drawn["schedule"]
+        self.splits = self.maybe(0.9 if kind in SPLIT else 0.1)
+        if "runtime" in Training.model_fields and self.maybe(0.3):
+            training["runtime"] = "torch"
+        return True
 
     def several(self, most: int) -> list[int]:
         return sorted(self.random.sample(range(1, most + 1), self.random.randint(min(2, most), most)))
 
     def training(self) -> Json:
         training: Json = {
-            "schedule": self.random.choice(["1f1b", "1f1b", "gpipe", "forward_only"]),
+            "schedule": self.random.choice(PLAIN),
             "num_microbatches": self.random.randint(1, 8),
             "microbatch_size": self.random.choice([1, 4]),
             "sequence_length": self.random.choice([1, 128]),
@@ -199,7 +226,18 @@ class Maker:
             layer["options"] = [self.option(chain) for _ in range(self.random.randint(1, 2))]
             if len(layer["options"]) == 2 and self.selectors(layer, 0) == self.selectors(layer, 1):
                 layer["options"].pop()
+        if self.splits:
+            self.split(layer)
         return layer
+
+    def split(self, layer: Json) -> None:
+        """Draw the weight gradient's part of times and activations, in the layer and wherever an option gives these."""
+        fewer_bytes = "weight_gradient_bytes" in Layer.model_fields and self.maybe(0.7)
+        for costs in (layer, *layer.get("options", [])):
+            if "backward_s" in costs:
+                costs["weight_gradient_s"] = costs["backward_s"] * self.random.choice([0, 0.25, 0.5, 0.5, 1])
+            if fewer_bytes and "activation_bytes" in costs:
+                costs["weight_gradient_bytes"] = costs["activation_bytes"] * self.random.randint(0, 4) // 4
 
     @staticmethod
     def selectors(layer: Json, index: int) -> Json:
@@ -278,87 +316,3 @@ class Maker:
 
     def node(self, name: str, count: int) -> Json:
         return {"name": name, "device": "gpu", "count": count, "fabric": self.link(), "uplink": self.link()}
-
-
-def _draw_constraints(random: Random, problem: Json) -> None:
-    """Demand something that holds for one of the partitions, or pin or part layers at random."""
-    if random.random() < 0.7:
-        return
-    asked = problem.setdefault("constraints", {})
-    model = read(problem)
-    names = [layer["name"] for layer in problem["model"]["layers"]]
-    found = [partition for stages in stage_counts(model) for partition in islice(partitions(model, stages), 200)]
-    kinds = random.sample(["pins", "together", "apart", "cut_after"], random.randint(1, 2))
-    if not found or random.random() < 0.15:
-        if kinds[0] == "pins":
-            asked["pins"] = {random.choice(names): random.randint(0, model.most_stages() - 1)}
-        elif len(names) > 1 and kinds[0] == "apart":
-            asked["apart"] = [random.sample(names, 2)]
-        else:
-            asked["cut_after"] = random.sample(names, random.randint(0, len(names)))
-        return
-    _demand_like(random, problem, asked, kinds, names, random.choice(found))
-
-
-def _demand_like(
-    random: Random, problem: Json, asked: Json, kinds: list[str], names: list[str], partition: Partition
-) -> None:
-    """Demand what is true of a partition."""
-    stage = dict(zip(names, partition, strict=True))
-    if "pins" in kinds:
-        asked["pins"] = {name: stage[name] for name in random.sample(names, random.randint(1, min(2, len(names))))}
-    if "together" in kinds:
-        chosen = random.choice(partition)
-        mates = [name for name in names if stage[name] == chosen]
-        if len(mates) > 1:
-            asked["together"] = [random.sample(mates, 2)]
-    if "apart" in kinds and max(partition) > 0:
-        one = random.choice(names)
-        asked["apart"] = [[one, random.choice([name for name in names if stage[name] != stage[one]])]]
-    if "cut_after" in kinds:
-        edges = problem["model"].get("tensors")
-        if edges is None:
-            cut = {name for name, after in pairwise(names) if stage[name] != stage[after]}
-        else:
-            cut = {
-                edge["producer"]
-                for edge in edges
-                if edge.get("pass") != "backward"
-                and any(stage[name] != stage[edge["producer"]] for name in edge["consumers"])
-            }
-        asked["cut_after"] = [name for name in names if name in cut or random.random() < 0.4]
-
-
-def _draw_memory(random: Random, problem: Json) -> None:
-    """Give the devices less than the best plan needs but enough for another, or too little for any, or plenty."""
-    model = read(problem)
-    plans = every_plan(model)
-    kind = random.choice(["plenty"] * 5 + ["binding"] * 7 + ["limit"] * 2 + ["too little"])
-    if not plans or kind == "plenty":
-        return
-    peaks = sorted({plan.price.peak_memory_bytes for plan in plans})
-    binding = [peak for peak in peaks if peak < plans[0].price.peak_memory_bytes]
-    memory = peaks[0] - 1 if kind == "too little" else random.choice(binding or peaks)
-    memory = max(memory, problem["cluster"]["devices"]["gpu"].get("reserve_bytes", 0) + 1)
-    if kind == "limit":
-        problem["limits"] = {"peak_memory_bytes": memory}
-    else:
-        problem["cluster"]["devices"]["gpu"]["memory_bytes"] = memory
-
-
-def _draw_time_limits(random: Random, problem: Json) -> None:
-    """Limit a time to between what two plans need, or to less than any."""
-    if random.random() < 0.85:
-        return
-    model = read(problem)
-    metric = random.choice(["iteration_time_s", "bottleneck_time_s"])
-    times = sorted({getattr(plan.price, metric) for plan in every_plan(model)})
-    if not times:
-        return
-    if random.random() < 0.1:
-        problem.setdefault("limits", {})[metric] = times[0] / 2
-        return
-    at = random.randint(0, len(times) // 2)
-    following = times[at + 1] if at + 1 < len(times) else 2 * times[at]
-    if following > times[at] * (1 + 1e-6):
-        problem.setdefault("limits", {})[metric] = (times[at] + following) / 2

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from partita.solver.arrays import IntArray
 from partita.solver.domains import Domains
 from partita.solver.grouping import Groups
 from partita.solver.program.linear import Linear, Program, Variable
-from partita.solver.topology import IntArray
 
 
 @dataclass(frozen=True)

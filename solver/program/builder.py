@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pulp
 
+from partita.solver.arrays import IntArray
 from partita.solver.domains import Domains
 from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
@@ -18,7 +19,6 @@ from partita.solver.program.placement import add_placement
 from partita.solver.program.scale import Scale
 from partita.solver.program.timing import TimingRows
 from partita.solver.program.transfers import TransferBuilder
-from partita.solver.topology import IntArray
 from partita.solver.warm_start import Frame
 
 
@@ -74,7 +74,7 @@ class StageProgram:
     domains
         What is left to decide.
     cuts
-        Path cuts, shape (cuts, 2 S + 2 P).
+        Path cuts, shape (cuts, C).
     request
         What is sought.
     scale
@@ -90,19 +90,17 @@ class StageProgram:
         instance, figures, frame = setting.instance, setting.figures, setting.frame
         self._program = program = Program("stages", scale.integer)
         self._assignment = add_assignment(program, setting.groups, domains, frame.num_stages, frame.optional)
-        self._placement = add_placement(program, self._assignment, instance.topology)
-        builder = TransferBuilder(
-            program, self._assignment, self._placement, scale, instance, figures, setting.graph.pairs
-        )
+        self._placement = add_placement(program, self._assignment, instance.topology, setting.graph.pipeline)
+        graph, rank_of = setting.graph, setting.graph.pipeline.rank_of
+        builder = TransferBuilder(program, self._assignment, self._placement, scale, instance, figures, graph)
         transfers = builder.build()
-        memory = MemoryRows(program, self._assignment, scale, instance, frame.in_flight)
-        for row, received in zip(memory.bytes, transfers.received, strict=True):
-            row.add(received)
+        memory = MemoryRows(program, self._assignment, scale, instance, graph.pipeline)
+        for rank, received in zip(rank_of.tolist(), transfers.received, strict=True):
+            memory.state[rank].add(received)
         memory.add_capacity(min(frame.capacity, request.limits.memory))
         limits = request.limits
         longest = _at_most(limits.bottleneck, _at_most(limits.iteration, most_time) // instance.microbatches)
-        pairs = setting.graph.pairs
-        timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, pairs, longest)
+        timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, graph, longest)
         metrics: dict[str, Variable] = {}
         if request.objective == "peak_memory":
             metrics["peak_memory"] = memory.add_peak(min(frame.capacity, request.limits.memory))
@@ -143,15 +141,15 @@ class StageProgram:
             row = assignment.thresholds[group]
             different.add(1).add(row[place], -1).add(row[place + 1])
         if self._placement.on is not None:
-            for stage, place in enumerate(plan.location.tolist(), start=offset):
-                different.add(1).add(self._placement.on[stage][place], -1)
+            for rank, place in enumerate(plan.location.tolist(), start=offset):
+                different.add(1).add(self._placement.on[rank][place], -1)
         self._program.at_least("no_good", different, 1)
 
     def decode(self) -> Plan:
         """Read the plan from the solved variables; empty stages at the front are left out."""
         stage = self._assignment.decode()
         used = [bool((stage == number).any()) for number in range(self._setting.frame.num_stages)]
-        location = self._placement.decode(used)
+        location = self._placement.decode([used[int(stages[0])] for stages in self._setting.graph.pipeline.stages_of])
         renumbered = np.cumsum(used) - 1
         return Plan(renumbered[stage], location)
 

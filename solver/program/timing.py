@@ -1,8 +1,12 @@
 """What a plan takes: loads, makespan by path cuts, bottleneck, and what happens once per iteration (C6, C12 to C14)."""
 
+from itertools import chain, product
+
 import numpy as np
 
+from partita.solver.arrays import IntArray
 from partita.solver.costs import sum_by
+from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
 from partita.solver.measure import all_reduce, synchronised_bytes
@@ -12,7 +16,6 @@ from partita.solver.program.memory import group_storages
 from partita.solver.program.placement import Placement
 from partita.solver.program.scale import Scale
 from partita.solver.program.transfers import TransferRows
-from partita.solver.topology import IntArray
 
 
 class TimingRows:
@@ -24,8 +27,8 @@ class TimingRows:
         Where the rows go, which stage every group is on, and the unit of time.
     instance, figures
         The problem and its times in ticks.
-    transfers, pairs
-        Costs of transfers, and between which stages.
+    transfers, graph
+        Costs of transfers, and the event graph.
     most
         A time that no stage worth finding computes for one microbatch, in ticks.
     """
@@ -38,14 +41,16 @@ class TimingRows:
         instance: Instance,
         figures: Figures,
         transfers: TransferRows,
-        pairs: IntArray,
+        graph: EventGraph,
         most: int,
     ) -> None:
         self._program, self._assignment, self._scale = program, assignment, scale
-        self._instance, self._figures, self._transfers, self._pairs = instance, figures, transfers, pairs
+        self._instance, self._figures, self._transfers, self._graph = instance, figures, transfers, graph
         self._most = most
-        self._forward = self._add_loads("F", figures.forward)
-        self._backward = self._add_loads("B", figures.backward)
+        names = "FB" if graph.num_passes == 2 else "FIW"
+        self._loads = [
+            self._add_loads(name, times) for name, times in zip(names, figures.passes(graph.num_passes), strict=True)
+        ]
 
     def _add_loads(self, name: str, times: IntArray) -> list[Linear]:
         """Add C6: the computing time of every stage."""
@@ -65,9 +70,9 @@ class TimingRows:
         return loads
 
     def add_makespan(self, cuts: IntArray, most: int) -> Variable:
-        """Give the makespan T, bounded from below by the path cuts (C12), shape (cuts, 2 S + 2 P)."""
+        """Give the makespan T, bounded from below by the path cuts (C12), shape (cuts, C)."""
         makespan = self._program.quantity("makespan", 0, self._scale.time(most))
-        parts = [*self._forward, *self._backward, *self._transfers.cost[0], *self._transfers.cost[1]]
+        parts = [*chain.from_iterable(self._loads), *chain.from_iterable(self._transfers.cost)]
         host = [*self._transfers.host[0], *self._transfers.host[1]]
         for row in cuts:
             path = Linear().add(makespan)
@@ -82,15 +87,16 @@ class TimingRows:
         """Give the bottleneck P (C13)."""
         longest = self._program.quantity("bottleneck", 0, self._scale.time(most))
         stages, costs = self._assignment.num_stages, self._transfers.cost
-        busy = [Linear().add(self._forward[stage]).add(self._backward[stage]) for stage in range(stages)]
+        busy = [Linear().add_all((load[stage], 1) for load in self._loads) for stage in range(stages)]
         alone = [] if self._instance.blocking else [*costs[0], *costs[1]]
         if self._instance.blocking:
             for stage in range(stages):
                 busy[stage].add(self._transfers.host[0][stage]).add(self._transfers.host[1][stage])
-            for pair, ends in enumerate(self._pairs.tolist()):
+            for pair, ends in enumerate(self._graph.pairs.tolist()):
                 for stage in ends:
                     busy[stage].add(costs[0][pair]).add(costs[1][pair])
-        for each in busy + alone:
+        ranks = self._graph.pipeline.stages_of
+        for each in [Linear().add_all((busy[stage], 1) for stage in of_rank.tolist()) for of_rank in ranks] + alone:
             if each.terms or each.constant > 0:
                 self._program.at_least("bottleneck", Linear().add(longest).add(each, -1), 0)
         return longest
@@ -103,7 +109,7 @@ class TimingRows:
         Parameters
         ----------
         weights_held
-            Of every named weight by stage, whether it is held there.
+            Of every named weight by rank, whether it is held there.
         """
         iteration = self._program.quantity("iteration", 0, self._scale.time(most))
         total = Linear().add(makespan)
@@ -117,7 +123,7 @@ class TimingRows:
         return iteration
 
     def _add_replicas(self, placement: Placement, weights_held: list[list[Linear]], most: int) -> Variable:
-        """Give the longest all-reduce of a stage over its replicas."""
+        """Give the longest all-reduce of a rank over its replicas."""
         longest = self._program.quantity("replicas", 0, self._scale.time(most))
         instance, figures, group_of = self._instance, self._figures, self._assignment.groups.group_of
         topology = placement.topology
@@ -131,26 +137,26 @@ class TimingRows:
                 group_of, figures.reduction(layers, instance.replicas, path_class), len(self._assignment.groups)
             )
             named = figures.reduction(weights, instance.replicas, path_class)
-            for stage in range(self._assignment.num_stages):
-                time = Linear().add(self._assignment.used[stage], self._scale.time(int(figures.latency[path_class])))
-                for group in np.flatnonzero(own).tolist():
+            for rank, stages in enumerate(self._graph.pipeline.stages_of):
+                time = Linear().add(placement.used[rank], self._scale.time(int(figures.latency[path_class])))
+                for group, stage in product(np.flatnonzero(own).tolist(), stages.tolist()):
                     if self._assignment.possible(group, stage):
                         time.add(self._assignment.at(group, stage), self._scale.time(own[group]))
                 for number, held in enumerate(weights_held):
-                    time.add(held[stage], self._scale.time(named[number]))
+                    time.add(held[rank], self._scale.time(named[number]))
                 row = Linear().add(longest).add(time, -1)
-                if len(places) > 1 and placement.on is not None:  # only where the stage is on such a place
+                if len(places) > 1 and placement.on is not None:  # only where the rank is on such a place
                     bound = self._scale.time(int(figures.latency[path_class] + own.sum() + named.sum()))
                     row.add(bound)
                     for place in members:
-                        row.add(placement.on[stage][place], -bound)
+                        row.add(placement.on[rank][place], -bound)
                 self._program.at_least("replicas", row, 0)
         return longest
 
     def _add_tied(self, number: int, held: list[Linear], placement: Placement, most: int) -> Linear:
-        """Give the time of the all-reduce of one weight over the stages that hold it."""
+        """Give the time of the all-reduce of one weight over the ranks that hold it."""
         groups = group_storages(self._instance.weights, self._assignment.groups.group_of).groups[number]
-        members = min(len(groups), self._assignment.num_stages)
+        members = min(len(groups), self._graph.pipeline.num_ranks)
         if members < 2:
             return Linear()
         time = self._program.quantity(f"tied_{number}", 0, self._scale.time(most))
@@ -191,12 +197,12 @@ class TimingRows:
         placement: Placement,
         price: dict[int, IntArray],
     ) -> None:
-        """Charge the slowest path between any two stages that hold the weight, where it is not the cheapest."""
+        """Charge the slowest path between any two ranks that hold the weight, where it is not the cheapest."""
         assert placement.on is not None
         cheapest = np.min(list(price.values()), axis=0)
-        topology, stages = placement.topology, len(held)
-        for a in range(stages):
-            for b in range(a + 1, stages):
+        topology, ranks = placement.topology, len(held)
+        for a in range(ranks):
+            for b in range(a + 1, ranks):
                 if (not held[a].terms and not held[a].constant) or (not held[b].terms and not held[b].constant):
                     continue
                 for path_class, prices in price.items():

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from partita.solver.arrays import IntArray
+from partita.solver.event_graph import BACKWARD, FORWARD, EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
 from partita.solver.measure import skips_stages
@@ -12,9 +14,6 @@ from partita.solver.program.crossings import Crossing, Crossings
 from partita.solver.program.linear import Linear, Program, Variable
 from partita.solver.program.placement import Placement, add_node_changes, add_path_classes
 from partita.solver.program.scale import Scale
-from partita.solver.topology import IntArray
-
-FORWARD, BACKWARD = 0, 1
 
 
 @dataclass
@@ -48,8 +47,8 @@ class TransferBuilder:
         Where the rows go, and what is decided.
     instance, figures
         The problem and its times in ticks.
-    pairs
-        Pairs of stages, shape (P, 2), neighbors first.
+    graph
+        The pairs of stages that exchange tensors, and the ranks of the stages.
     """
 
     def __init__(
@@ -60,10 +59,10 @@ class TransferBuilder:
         scale: Scale,
         instance: Instance,
         figures: Figures,
-        pairs: IntArray,
+        graph: EventGraph,
     ) -> None:
         self._program, self._assignment, self._placement, self._scale = program, assignment, placement, scale
-        self._instance, self._figures, self._pairs = instance, figures, pairs
+        self._instance, self._figures, self._graph = instance, figures, graph
         self._crossings = Crossings(program, assignment, instance)
         self._bytes = (instance.edges.forward_bytes, instance.edges.backward_bytes)
         self._by_host = instance.routing == "host"
@@ -73,7 +72,7 @@ class TransferBuilder:
         self._price = [np.array([figures.transfer(sizes, c) for c in self._classes]) for sizes in self._bytes]
         self._latency = figures.latency[self._classes].astype(np.int64)
         self.rows = TransferRows(
-            cost=([Linear() for _ in pairs], [Linear() for _ in pairs]),
+            cost=([Linear() for _ in graph.pairs], [Linear() for _ in graph.pairs]),
             host=([Linear() for _ in range(assignment.num_stages)], [Linear() for _ in range(assignment.num_stages)]),
             received=[Linear() for _ in range(assignment.num_stages)],
         )
@@ -92,7 +91,10 @@ class TransferBuilder:
             self._add_host()
             return self.rows
         skipping = skips_stages(self._instance)
-        for pair, (first, second) in enumerate(self._pairs.tolist()):
+        pipeline = self._graph.pipeline
+        for pair, (first, second) in enumerate(self._graph.pairs.tolist()):
+            if self._graph.local[pair]:
+                continue
             crossing = self._crossings.across(first) if self._relayed else self._crossings.between(first, second)
             self._add_pair(pair, crossing, skipping and second > first + 1)
             if not self._by_host:
@@ -100,19 +102,20 @@ class TransferBuilder:
         topology = self._placement.topology
         between = set(topology.between_classes)
         if self._placement.on is not None and between and not between & set(topology.inside_classes):
-            neighbors = {boundary: self.rows.classes[boundary] for boundary in range(self._assignment.num_stages - 1)}
+            boundaries = np.flatnonzero(~pipeline.turns).tolist()
+            neighbors = {boundary: self.rows.classes[boundary] for boundary in boundaries}
             if all(between <= set(each) for each in neighbors.values()):
                 only = {b: {c: v for c, v in each.items() if c in between} for b, each in neighbors.items()}
-                add_node_changes(self._program, self._assignment, self._placement, only)
+                add_node_changes(self._program, self._placement, pipeline, only)
         return self.rows
 
     def _add_pair(self, pair: int, crossing: list[Crossing], only_if_used: bool) -> None:
         """Add C11 for a pair of stages."""
-        first, second = self._pairs[pair].tolist()
+        first, second = self._graph.pipeline.rank_of[self._graph.pairs[pair]].tolist()
         chosen: dict[int, Variable] = {}
         if self._placement.on is not None and (crossing or self._latency.any()):
             needed = self._costlier_classes([number for number, _ in crossing])
-            chosen = add_path_classes(self._program, self._assignment, self._placement, (first, second), needed)
+            chosen = add_path_classes(self._program, self._placement, (first, second), needed)
         self.rows.classes[pair] = chosen
         for pass_ in (FORWARD, BACKWARD):
             if pass_ == BACKWARD and not self._instance.trains:
@@ -132,7 +135,7 @@ class TransferBuilder:
     def _add_cost(
         self, pair: int, pass_: int, moving: list[Crossing], chosen: dict[int, Variable], only_if_used: bool
     ) -> None:
-        first = int(self._pairs[pair, 0])
+        first = int(self._graph.pairs[pair, 0])
         if self._by_host:
             self.rows.cost[pass_][pair] = self._host_cost(pair, pass_, moving)
             return
@@ -206,9 +209,10 @@ class TransferBuilder:
         return Linear().add(cost)
 
     def _add_received(self, first: int, second: int, crossing: list[Crossing]) -> None:
+        buffers = self._instance.receive_buffers
         for number, where in crossing:
-            self.rows.received[second].add(where, self._scale.size(self._bytes[FORWARD][number]))
-            self.rows.received[first].add(where, self._scale.size(self._bytes[BACKWARD][number]))
+            self.rows.received[second].add(where, self._scale.size(buffers * self._bytes[FORWARD][number]))
+            self.rows.received[first].add(where, self._scale.size(buffers * self._bytes[BACKWARD][number]))
 
     def _add_host(self) -> None:
         """Add the times that stages spend on writing to and reading from the host."""

@@ -1,23 +1,25 @@
 """Further random problems: different paths often cost the same, nodes are equal, and joined layers are pinned."""
 
+from collections.abc import Sequence
 from itertools import islice
 from random import Random
 
 from oracle.partitions import partitions, stage_counts
+from oracle.random_schedules import EVERY_KIND
 from partita.models.errors import InvalidInput
 from strategies import Json, Maker, build_problem, read
 
 
-def coinciding_problem(seed: int) -> Json:
+def coinciding_problem(seed: int, schedules: Sequence[str] = EVERY_KIND) -> Json:
     """Give the random problem of a seed in which different paths often cost the same and joined layers are pinned."""
-    return build_problem(Random(seed), CoincidingMaker, _pin_joined)
+    return build_problem(Random(seed), CoincidingMaker, _pin_joined, schedules)
 
 
 class CoincidingMaker(Maker):
     """Draws all links from two or three values, mostly without latency; two nodes are often equal."""
 
-    def __init__(self, random: Random) -> None:
-        super().__init__(random)
+    def __init__(self, random: Random, schedules: Sequence[str] = EVERY_KIND) -> None:
+        super().__init__(random, schedules)
         self.values = [super(CoincidingMaker, self).link() for _ in range(random.randint(2, 3))]
         if self.maybe(0.8):
             self.values = [value | {"latency_s": 0.0} for value in self.values]
@@ -50,7 +52,11 @@ def _pin_joined(random: Random, problem: Json) -> None:
         at = random.randrange(len(names) - 1)
         pair = names[at : at + 2]
         asked["cut_after"] = [name for name in asked.get("cut_after", names) if name != pair[0]]
-    model = read(problem)
+    try:
+        model = read(problem)
+    except InvalidInput:  # the layers are apart in so many words
+        problem["model"]["buffers"].pop()
+        return
     found = [partition for stages in stage_counts(model) for partition in islice(partitions(model, stages), 200)]
     if not found:
         return

@@ -6,11 +6,13 @@ from itertools import takewhile
 import pytest
 
 from oracle.facts import read_facts
+from oracle.memory import RankMemory
 from oracle.partitions import Partition
 from oracle.placements import node_of
-from oracle.pricing import Price, price
+from oracle.pricing import Price, placement_of, price
 from oracle.search import METRICS, Plan, objective_value, places_of, plan_key
 from partita.models.answer import Answer, Candidate
+from partita.models.answer_plan import Stage
 from partita.models.problem import Problem
 
 MEMORY_ITEMS = (
@@ -19,7 +21,6 @@ MEMORY_ITEMS = (
     "optimizer_bytes",
     "buffers_bytes",
     "activations_bytes",
-    "in_flight",
     "communication_bytes",
     "workspace_bytes",
     "reserve_bytes",
@@ -72,12 +73,11 @@ def check_candidate(problem: Problem, candidate: Candidate) -> None:
         assert getattr(candidate.metrics, metric) == expected, metric
     assert candidate.metrics.peak_memory_bytes == cost.peak_memory_bytes
     assert candidate.metrics.inter_node_bytes == cost.inter_node_bytes
+    _check_devices(problem, candidate, cost.rank_of)
     capacity = read_facts(problem).memory_bytes
-    for stage, memory in zip(candidate.stages, cost.stages, strict=True):
-        for item in MEMORY_ITEMS:
-            assert getattr(stage.memory, item) == getattr(memory, item), f"{item} of stage {stage.index}"
-        assert stage.memory.capacity_bytes == capacity
-    _check_devices(problem, candidate)
+    assert all(stage.memory.capacity_bytes == capacity for stage in candidate.stages)
+    for rank, memory in enumerate(cost.ranks):
+        _check_memory([stage for stage in candidate.stages if stage.rank == rank], memory)
     _check_transfers(problem, candidate, cost)
     tied = {weight.name: (list(weight.stages), weight.synchronised_bytes) for weight in candidate.tied_weights}
     several = {weight.name for weight in problem.model.weights if len(weight.layers) > 1}
@@ -105,32 +105,50 @@ def partition_of(problem: Problem, candidate: Candidate) -> Partition:
 
 def key_of(problem: Problem, candidate: Candidate) -> tuple[Partition, tuple[str, ...]]:
     """Give the same key for candidates that are one plan."""
-    placement = tuple(stage.devices[0] for stage in candidate.stages)
+    placement = placement_of(read_facts(problem), [stage.devices[0] for stage in candidate.stages])
     return plan_key(places_of(problem), partition_of(problem, candidate), placement)
 
 
-def _check_devices(problem: Problem, candidate: Candidate) -> None:
-    """Check that every stage has devices of its own, all of one node, and as many as the degrees say."""
+def _check_memory(stages: Sequence[Stage], memory: RankMemory) -> None:
+    """Check that the shares of a rank's stages add up, and were taken at a moment when most activations are kept."""
+    assert tuple(stage.index for stage in stages) == memory.stages
+    for item in MEMORY_ITEMS:
+        assert sum(getattr(stage.memory, item) for stage in stages) == getattr(memory, item), item
+    in_flight = tuple(stage.memory.in_flight for stage in stages)
+    awaiting = tuple(getattr(stage.memory, "awaiting_weight_gradient", None) for stage in stages)
+    if None in awaiting:  # an answer that does not say it
+        assert in_flight in {tuple(flying for flying, _ in moment) for moment in memory.fullest}
+        return
+    moment = tuple(zip(in_flight, awaiting, strict=True))
+    assert moment in memory.fullest
+    for stage, (flying, waiting), (whole, postponed) in zip(stages, moment, memory.kept, strict=True):
+        assert stage.memory.activations_bytes == flying * whole + (waiting or 0) * postponed
+
+
+def _check_devices(problem: Problem, candidate: Candidate, rank_of: Sequence[int]) -> None:
+    """Check that every rank has devices of its own, all of one node, and as many as the degrees say."""
     facts = read_facts(problem)
-    used = [device for stage in candidate.stages for device in stage.devices]
+    assert [(stage.index, stage.rank) for stage in candidate.stages] == list(enumerate(rank_of))
+    devices_of = {stage.rank: tuple(stage.devices) for stage in candidate.stages}
+    assert all(tuple(stage.devices) == devices_of[stage.rank] for stage in candidate.stages)
+    used = [device for devices in devices_of.values() for device in devices]
     known = {f"{node.name}:{at}" for node in problem.cluster.expanded_nodes() for at in range(node.count)}
     assert len(set(used)) == len(used)
     assert set(used) <= known
-    for position, stage in enumerate(candidate.stages):
-        assert (stage.index, stage.rank) == (position, position)
-        assert len(stage.devices) == facts.tensor_parallel * facts.data_parallel
-        assert len({node_of(device) for device in stage.devices}) == 1
+    for devices in devices_of.values():
+        assert len(devices) == facts.tensor_parallel * facts.data_parallel
+        assert len({node_of(device) for device in devices}) == 1
 
 
 def _check_transfers(problem: Problem, candidate: Candidate, cost: Price) -> None:
-    """Check the bytes and seconds of every boundary listed; every one that carries something is listed."""
+    """Check the bytes and seconds of every boundary listed; every one that carries something to a rank is listed."""
     facts = read_facts(problem)
     listed = {(boundary.from_stage, boundary.to_stage) for boundary in candidate.boundaries}
     carrying = {
         pair
         for transfers in (cost.traffic.forward, cost.traffic.backward)
         for pair, sizes in transfers.items()
-        if sum(sizes)
+        if sum(sizes) and cost.rank_of[pair[0]] != cost.rank_of[pair[1]]
     }
     assert carrying <= listed
     for boundary in candidate.boundaries:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from partita.models.layer import Layer
+from oracle.orders import Order, allows, rank_orders, ranks_of_stages
+from partita.models.layer import Layer, LayerOption
 from partita.models.problem import Problem
+from partita.models.schedule import Schedule
 
-TIMES = ("forward_s", "backward_s")
-BYTES = ("activation_bytes", "workspace_bytes", "weight_bytes", "output_bytes")
+TIMES = ("forward_s", "backward_s", "weight_gradient_s")
+BYTES = ("activation_bytes", "weight_gradient_bytes", "workspace_bytes", "weight_bytes", "output_bytes")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,9 @@ class Facts:
     names: list[str]
     forward_s: list[float]
     backward_s: list[float]
+    weight_gradient_s: list[float]
     activation_bytes: list[int]
+    weight_gradient_bytes: list[int]
     workspace_bytes: list[int]
     weight_bytes: list[int]
     tensors: list[Tensor]
@@ -44,6 +48,8 @@ class Facts:
     buffers: list[Held]
     shared: list[Held]
     schedule: str
+    chunks: int
+    orders: tuple[Order, ...] | None
     trains: bool
     microbatches: int
     tokens: int
@@ -56,6 +62,23 @@ class Facts:
     step_s: float
     blocking: bool
     routing: str
+    buffers_for_all: bool
+    """Whether there is a receive buffer for every microbatch."""
+
+    def runs(self, num_stages: int) -> bool:
+        """Tell whether the schedule has orders for a number of stages."""
+        if self.orders:
+            return num_stages == len(ranks_of_stages(self.orders))
+        ranks, left = divmod(num_stages, self.chunks)
+        return left == 0 and allows(self.schedule, ranks, self.microbatches)
+
+    def ranks_for(self, num_stages: int) -> int:
+        """Give the number of ranks that run a number of stages."""
+        return len(self.orders) if self.orders else num_stages // self.chunks
+
+    def orders_for(self, num_stages: int) -> tuple[Order, ...]:
+        """Give the orders of the ranks that run a number of stages."""
+        return self.orders or rank_orders(self.schedule, self.ranks_for(num_stages), self.microbatches, self.chunks)
 
 
 def read_facts(problem: Problem) -> Facts:
@@ -74,20 +97,27 @@ def read_facts(problem: Problem) -> Facts:
     }
     costs = [layer_costs(layer, situation, device.speed) for layer in model.layers]
     where = {layer.name: position for position, layer in enumerate(model.layers)}
-    trains = training.schedule.kind != "forward_only"
+    schedule = training.schedule
+    assert isinstance(schedule, Schedule)
+    orders = given_orders(schedule)
+    trains = any(kind != "F" for order in orders for kind, _, _ in order) if orders else schedule.kind != "forward_only"
     optimizer = training.optimizer_factors()
     return Facts(
         names=[layer.name for layer in model.layers],
         forward_s=[cost["forward_s"] for cost in costs],
         backward_s=[cost["backward_s"] if trains else 0.0 for cost in costs],
+        weight_gradient_s=[cost["weight_gradient_s"] if trains else 0.0 for cost in costs],
         activation_bytes=[int(cost["activation_bytes"]) for cost in costs],
+        weight_gradient_bytes=[int(cost["weight_gradient_bytes"]) for cost in costs],
         workspace_bytes=[int(cost["workspace_bytes"]) for cost in costs],
         weight_bytes=[int(cost["weight_bytes"]) for cost in costs],
         tensors=_tensors(problem, costs, where),
         weights=[Held(w.name, w.bytes, frozenset(where[name] for name in w.layers)) for w in model.weights],
         buffers=[Held(b.name, b.bytes, frozenset(where[name] for name in b.layers)) for b in model.buffers],
         shared=[Held("", s.bytes, frozenset(where[name] for name in s.layers)) for s in model.shared_activations],
-        schedule=training.schedule.kind,
+        schedule=schedule.kind,
+        chunks=schedule.chunks,
+        orders=orders,
         trains=trains,
         microbatches=training.num_microbatches,
         tokens=training.num_microbatches * training.microbatch_size * training.sequence_length * data_parallel,
@@ -100,7 +130,15 @@ def read_facts(problem: Problem) -> Facts:
         step_s=optimizer.step_s if trains else 0.0,
         blocking=training.communication == "blocking",
         routing=training.routing,
+        buffers_for_all=getattr(training, "runtime", "generic") == "torch",
     )
+
+
+def given_orders(schedule: Schedule) -> tuple[Order, ...] | None:
+    """Give the orders of a custom schedule."""
+    if schedule.orders is None:
+        return None
+    return tuple(tuple((each.kind, each.stage, each.microbatch) for each in order) for order in schedule.orders)
 
 
 def layer_costs(layer: Layer, situation: dict[str, str | int | None], speed: float) -> dict[str, float]:
@@ -108,18 +146,22 @@ def layer_costs(layer: Layer, situation: dict[str, str | int | None], speed: flo
 
     A time from an option that names the kind of device is that kind's own; any other is divided by its speed.
     """
-    costs: dict[str, float] = {field: getattr(layer, field) for field in BYTES}
-    costs |= {field: getattr(layer, field) / speed for field in TIMES}
+    costs = _own_costs(layer, speed)
     matching = []
     for option in layer.options:
         asked = {name: getattr(option, name) for name in situation if getattr(option, name) is not None}
         if all(situation[name] == value for name, value in asked.items()):
             matching.append((len(asked), option))
     for _, option in sorted(matching, key=lambda pair: pair[0]):
-        costs |= {field: getattr(option, field) for field in BYTES if getattr(option, field) is not None}
-        divisor = 1.0 if option.device is not None else speed
-        costs |= {field: getattr(option, field) / divisor for field in TIMES if getattr(option, field) is not None}
+        costs |= _own_costs(option, 1.0 if option.device is not None else speed)
+    costs.setdefault("weight_gradient_bytes", costs["activation_bytes"])
     return costs
+
+
+def _own_costs(source: Layer | LayerOption, speed: float) -> dict[str, float]:
+    """Give what a layer or an option says of itself."""
+    given = {field: getattr(source, field, None) for field in (*BYTES, *TIMES)}
+    return {field: cost / speed if field in TIMES else cost for field, cost in given.items() if cost is not None}
 
 
 def _tensors(problem: Problem, costs: list[dict[str, float]], where: dict[str, int]) -> list[Tensor]:

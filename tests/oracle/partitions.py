@@ -10,7 +10,7 @@ Partition = tuple[int, ...]
 
 
 def stage_counts(problem: Problem) -> list[int]:
-    """Give the numbers of stages that are allowed and have a slot for each stage."""
+    """Give the numbers of stages that are allowed, fill their ranks, and have a slot for each rank."""
     facts = read_facts(problem)
     degree = facts.tensor_parallel * facts.data_parallel
     slots = sum(node.count // degree for node in problem.cluster.expanded_nodes())
@@ -18,7 +18,11 @@ def stage_counts(problem: Problem) -> list[int]:
     if asked is None:
         asked = tuple(range(1, len(facts.names) + 1))
     counts = asked if isinstance(asked, tuple) else (asked,)
-    return [count for count in sorted(counts) if count <= min(len(facts.names), slots)]
+    return [
+        count
+        for count in sorted(counts)
+        if count <= len(facts.names) and facts.runs(count) and facts.ranks_for(count) <= slots
+    ]
 
 
 def partitions(problem: Problem, num_stages: int) -> Iterator[Partition]:

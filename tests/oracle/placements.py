@@ -1,8 +1,9 @@
-"""Every way to put stages on devices, and the way between two devices.
+"""Every way to put ranks on devices, and the way between two devices.
 
 A *place* is a device that an explicit link names, or all other devices of a node together: nothing tells these apart.
-Two places are equal when exchanging them changes nothing but names: they have as many slots, the same fabric, the same
-ways to all other places, and share their nodes with the same places. Two nodes are equal when exchanging all places of
+Two places are equal when exchanging them changes nothing but names: they have as many slots, the same fabric where it
+is used (between two slots, or by a rank within its own), the same ways to all other places, and share their nodes with
+the same places. Two nodes are equal when exchanging all places of
 one with those of the other, one by one, changes nothing. Two placements are the same when such exchanges, one after the
 other, turn one into the other.
 """
@@ -14,7 +15,7 @@ from itertools import combinations, permutations
 from partita.models.cluster import Cluster
 
 Placement = tuple[str, ...]
-"""The first device of every stage, such as ``node0:2``."""
+"""The first device of every rank, such as ``node0:2``."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,10 @@ def way_between(cluster: Cluster, one: str, other: str) -> Way:
 
 
 class Places:
-    """The places of a cluster for stages of ``degree`` devices of one node."""
+    """The places of a cluster for ranks of ``degree`` devices of a node; ``inside``: that use its fabric themselves."""
 
-    def __init__(self, cluster: Cluster, degree: int) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, degree: int, inside: bool = False) -> None:
+        self._cluster, self._inside = cluster, inside
         named = {end for link in cluster.links for end in link.between if ":" in end}
         assert degree == 1 or not named
         self._slots: dict[str, list[str]] = {}
@@ -86,7 +87,10 @@ class Places:
         fabric = {node.name: node.fabric for node in self._cluster.expanded_nodes()}
         renamed = {place: exchange.get(place, place) for place in self._slots}
         for place, new in renamed.items():
-            if len(self._slots[place]) != len(self._slots[new]) or fabric[node_of(place)] != fabric[node_of(new)]:
+            if len(self._slots[place]) != len(self._slots[new]):
+                return False
+            used = self._inside or len(self._slots[place]) > 1
+            if used and fabric[node_of(place)] != fabric[node_of(new)]:
                 return False
         for one, other in combinations(self._slots, 2):
             if (node_of(one) == node_of(other)) != (node_of(renamed[one]) == node_of(renamed[other])):
@@ -113,18 +117,18 @@ class Places:
             self._known |= dict.fromkeys(same, min(same))
         return self._known[places]
 
-    def placements(self, num_stages: int) -> list[Placement]:
+    def placements(self, num_ranks: int) -> list[Placement]:
         """Give one of each kind of placement."""
         kinds: dict[Placement, Placement] = {}
-        for placement in self._all(num_stages):
+        for placement in self._all(num_ranks):
             kinds.setdefault(self.canonical(placement), placement)
         return list(kinds.values())
 
-    def _all(self, num_stages: int, begun: Placement = ()) -> Iterator[Placement]:
+    def _all(self, num_ranks: int, begun: Placement = ()) -> Iterator[Placement]:
         """Yield every placement; the first free slot of a place stands for all of them."""
-        if len(begun) == num_stages:
+        if len(begun) == num_ranks:
             yield begun
             return
         for slots in self._slots.values():
             for slot in [slot for slot in slots if slot not in begun][:1]:
-                yield from self._all(num_stages, (*begun, slot))
+                yield from self._all(num_ranks, (*begun, slot))

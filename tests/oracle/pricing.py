@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle.facts import Facts, read_facts
-from oracle.memory import StageMemory, memory_of_stages
+from oracle.memory import RankMemory, memory_of_ranks
+from oracle.orders import ranks_of_stages
 from oracle.partitions import Partition
 from oracle.placements import Placement, node_of
 from oracle.timing import Timing, Ways, gradient_size, time_plan
@@ -22,7 +23,9 @@ class Price:
     bottleneck_time_s: float
     bubble_fraction: float | None
     inter_node_bytes: int
-    stages: list[StageMemory]
+    rank_of: list[int]
+    """The rank of every stage."""
+    ranks: list[RankMemory]
     traffic: Traffic
     timing: Timing
     tied: dict[str, tuple[list[int], int]]
@@ -30,50 +33,64 @@ class Price:
 
 
 def price(problem: Problem, stages: Sequence[Sequence[str]], devices: Sequence[Sequence[str]]) -> Price:
-    """Price a plan given by the names of the layers and of the devices of its stages."""
+    """Price a plan given by the names of the layers and of the devices of its stages; stages of a rank share theirs."""
     facts = read_facts(problem)
     stage_of = {name: stage for stage, names in enumerate(stages) for name in names}
     assert sum(map(len, stages)) == len(stage_of) == len(facts.names)
     partition = tuple(stage_of[name] for name in facts.names)
-    return price_partition(problem, facts, partition, tuple(names[0] for names in devices))
+    return price_partition(problem, facts, partition, placement_of(facts, [names[0] for names in devices]))
+
+
+def placement_of(facts: Facts, first_devices: Sequence[str]) -> Placement:
+    """Turn the first device of every stage into that of every rank."""
+    rank_of = ranks_of_stages(facts.orders_for(len(first_devices)))
+    device_of = dict(zip(rank_of, first_devices, strict=True))
+    assert [device_of[rank] for rank in rank_of] == list(first_devices), "the stages of a rank are on one device"
+    return tuple(device_of[rank] for rank in sorted(device_of))
 
 
 def price_partition(problem: Problem, facts: Facts, partition: Partition, placement: Placement) -> Price:
-    """Price a plan given by the stage of every layer and the first device of every stage."""
-    traffic = find_traffic(facts, partition, max(partition) + 1)
-    memory = memory_of_stages(facts, partition, traffic)
-    timing = time_plan(facts, partition, traffic, Ways(problem.cluster, placement))
-    iteration = timing.makespan_s + timing.synchronization_s + facts.step_s
-    device_time = len(placement) * timing.makespan_s
+    """Price a plan given by the stage of every layer and the first device of every rank."""
+    num_stages = max(partition) + 1
+    orders = facts.orders_for(num_stages)
+    rank_of = ranks_of_stages(orders)
+    traffic = find_traffic(facts, partition, num_stages)
+    memory = memory_of_ranks(facts, partition, traffic, orders)
+    timing = time_plan(facts, partition, traffic, orders, Ways(problem.cluster, placement))
+    makespan = timing.run.makespan_s
+    iteration = makespan + timing.synchronization_s + facts.step_s
+    device_time = len(orders) * makespan
     return Price(
         iteration_time_s=iteration,
         tokens_per_second=facts.tokens / iteration if iteration else None,
-        peak_memory_bytes=max(stage.total_bytes for stage in memory),
+        peak_memory_bytes=max(rank.total_bytes for rank in memory),
         bottleneck_time_s=timing.bottleneck_s,
         bubble_fraction=1 - timing.busy_s / device_time if device_time else None,
-        inter_node_bytes=facts.microbatches * _between_nodes(traffic, placement),
-        stages=memory,
+        inter_node_bytes=facts.microbatches * _between_nodes(traffic, rank_of, placement),
+        rank_of=rank_of,
+        ranks=memory,
         traffic=traffic,
         timing=timing,
-        tied=_tied(facts, partition),
+        tied=_tied(facts, partition, rank_of),
     )
 
 
-def _between_nodes(traffic: Traffic, placement: Placement) -> int:
+def _between_nodes(traffic: Traffic, rank_of: list[int], placement: Placement) -> int:
     """Count the bytes of one microbatch that leave a node."""
     return sum(
         sum(sizes)
         for transfers in (traffic.forward, traffic.backward)
         for (low, high), sizes in transfers.items()
-        if node_of(placement[low]) != node_of(placement[high])
+        if node_of(placement[rank_of[low]]) != node_of(placement[rank_of[high]])
     )
 
 
-def _tied(facts: Facts, partition: Partition) -> dict[str, tuple[list[int], int]]:
+def _tied(facts: Facts, partition: Partition, rank_of: list[int]) -> dict[str, tuple[list[int], int]]:
     """Say where tied weights are and what they synchronize."""
     tied = {}
     for held in facts.weights:
         holders = sorted({partition[layer] for layer in held.layers})
-        exchanged = gradient_size(facts, held.bytes) if facts.trains and len(holders) > 1 else 0
+        several = len({rank_of[stage] for stage in holders}) > 1
+        exchanged = gradient_size(facts, held.bytes) if facts.trains and several else 0
         tied[held.name] = (holders, exchanged)
     return tied

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oracle.facts import Facts, read_facts
-from oracle.memory import memory_of_stages
+from oracle.memory import memory_of_ranks
 from oracle.partitions import Partition, partitions, stage_counts
 from oracle.placements import Placement, Places
 from oracle.pricing import Price, price_partition
@@ -41,7 +41,7 @@ def all_priced(problem: Problem) -> Iterator[Plan]:
     facts = read_facts(problem)
     places = places_of(problem)
     for count in stage_counts(problem):
-        placements = places.placements(count)
+        placements = places.placements(facts.ranks_for(count))
         for partition in partitions(problem, count):
             if peak_memory(facts, partition) > memory_limit(problem, facts):
                 continue
@@ -51,19 +51,21 @@ def all_priced(problem: Problem) -> Iterator[Plan]:
 
 
 def places_of(problem: Problem) -> Places:
-    """Give the places for the problem's stages."""
+    """Give the places for the problem's ranks."""
     facts = read_facts(problem)
-    return Places(problem.cluster, facts.tensor_parallel * facts.data_parallel)
+    inside = facts.routing == "host" or (facts.trains and facts.data_parallel > 1)
+    return Places(problem.cluster, facts.tensor_parallel * facts.data_parallel, inside)
 
 
 def peak_memory(facts: Facts, partition: Partition) -> int:
-    """Give the bytes of the fullest stage."""
-    traffic = find_traffic(facts, partition, max(partition) + 1)
-    return max(stage.total_bytes for stage in memory_of_stages(facts, partition, traffic))
+    """Give the bytes of the fullest rank."""
+    num_stages = max(partition) + 1
+    traffic = find_traffic(facts, partition, num_stages)
+    return max(rank.total_bytes for rank in memory_of_ranks(facts, partition, traffic, facts.orders_for(num_stages)))
 
 
 def memory_limit(problem: Problem, facts: Facts) -> int:
-    """Give the most bytes that a stage may need."""
+    """Give the most bytes that a rank may need on each device."""
     limit = problem.limits.peak_memory_bytes
     return facts.memory_bytes if limit is None else min(limit, facts.memory_bytes)
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
-def shared_file(name: str) -> bytes:
-    """Read a file of the data folder; skip the test where it is absent."""
-    path = DATA / name
+def shared_file(name: str, folder: str = "data") -> bytes:
+    """Read a file of a shared folder; skip the test where it is absent."""
+    path = SHARED / folder / name
     if not path.is_file():
-        pytest.skip(f"the shared data folder lacks {name}")
+        pytest.skip(f"the shared {folder} folder lacks {name}")
     return path.read_bytes()

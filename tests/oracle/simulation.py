@@ -1,97 +1,100 @@
-"""A pipeline run action by action: every rank works off its list, and messages between ranks take time."""
+"""A pipeline run action by action: every rank works off its order, and messages between stages take time."""
 
 import heapq
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oracle.orders import Order
+
 Kind = tuple[str, int]
-"""What is done, for any microbatch: ``("F", stage)`` or ``("B", stage)``."""
+"""What is done, for any microbatch: ``("F", stage)``, and likewise B, I and W."""
+Span = tuple[float, float]
+"""When an action begins and ends."""
+
+DIRECTIONS = {"F": "forward", "B": "backward", "I": "backward"}
+"""Which way the messages of an action go; a weight gradient sends none."""
 
 
 @dataclass(frozen=True)
 class Wire:
-    """A message from the end of one action to another of the same microbatch.
+    """Messages from a stage to another, of every microbatch, in one direction.
 
-    A delay below zero is a message that leaves before the end: the transfer that ends the action.
+    Without a queue a message arrives ``delay_s`` after the end of its action, or before it, where the transfer is the
+    last part of the action. With a queue it also waits until the message before it has arrived.
     """
 
-    source: Kind
-    target: Kind
+    direction: str
+    source: int
+    target: int
     delay_s: float
+    queued: bool
 
 
-def rank_orders(schedule: str, num_stages: int, microbatches: int) -> list[list[tuple[str, int]]]:
-    """Give for every rank its actions in order, as kind and microbatch."""
-    forward = [("F", microbatch) for microbatch in range(microbatches)]
-    backward = [("B", microbatch) for microbatch in range(microbatches)]
-    if schedule == "forward_only":
-        return [forward for _ in range(num_stages)]
-    if schedule == "gpipe":
-        return [forward + backward for _ in range(num_stages)]
-    assert schedule == "1f1b"
-    orders = []
-    for stage in range(num_stages):
-        warm_up = min(microbatches, num_stages - 1 - stage)
-        order = forward[:warm_up]
-        for later, earlier in zip(forward[warm_up:], backward, strict=False):
-            order += [later, earlier]
-        orders.append(order + backward[microbatches - warm_up :])
-    return orders
+class Run:
+    """One run of a pipeline: ``spans`` are the actions of every rank, in order."""
 
+    def __init__(self, orders: Sequence[Order], seconds: dict[Kind, float], wires: Sequence[Wire]) -> None:
+        self._orders = orders
+        self._seconds = seconds
+        self._outgoing: dict[tuple[str, int], list[Wire]] = defaultdict(list)
+        self._awaited: dict[tuple[str, int], int] = defaultdict(int)
+        for wire in wires:
+            self._outgoing[wire.direction, wire.source].append(wire)
+            self._awaited[wire.direction, wire.target] += 1
+        self._rank_of = {stage: rank for rank, order in enumerate(orders) for _, stage, _ in order}
+        self._arrived: dict[tuple[str, int, int], int] = defaultdict(int)
+        self._last_arrival: dict[Wire, float] = defaultdict(float)
+        self._busy = [False] * len(orders)
+        self._now = 0.0
+        self._events: list[tuple[float, int, int, tuple[str, int, int] | None]] = []  # time, tie-break, rank, message
+        self._count = 0
+        self.spans: list[list[Span]] = [[] for _ in orders]
+        self._work()
 
-def most_in_flight(order: list[tuple[str, int]]) -> int:
-    """Count the most microbatches that a rank holds at once, from its forward to the end of its backward."""
-    if all(kind == "F" for kind, _ in order):
-        return 0
-    held = most = 0
-    for kind, _ in order:
-        held += 1 if kind == "F" else -1
-        most = max(most, held)
-    return most
+    @property
+    def makespan_s(self) -> float:
+        """When the last action ends."""
+        return max(spans[-1][1] for spans in self.spans)
 
+    def _work(self) -> None:
+        """Take what happens next, the earliest first, until nothing does."""
+        for rank in range(len(self._orders)):
+            self._begin_if_possible(rank)
+        while self._events:
+            time, _, rank, message = heapq.heappop(self._events)
+            self._now = max(self._now, time)
+            if message is None:
+                self._busy[rank] = False
+            else:
+                self._arrived[message] += 1
+            self._begin_if_possible(rank)
+        assert [len(spans) for spans in self.spans] == [len(order) for order in self._orders], "the pipeline is stuck"
 
-def run(orders: list[list[tuple[str, int]]], seconds: dict[Kind, float], wires: list[Wire]) -> float:
-    """Run the pipeline; give the time at which the last action ends."""
-    outgoing: dict[Kind, list[Wire]] = defaultdict(list)
-    awaited: dict[Kind, int] = defaultdict(int)
-    for wire in wires:
-        outgoing[wire.source].append(wire)
-        awaited[wire.target] += 1
-    arrived: dict[tuple[Kind, int], int] = defaultdict(int)
-    position = [0] * len(orders)
-    busy = [False] * len(orders)
-    events: list[tuple[float, int, int, tuple[Kind, int] | None]] = []  # time, tie-break, rank, arrival or None
-    count = 0
-    now = 0.0
-
-    def begin_what_can(rank: int) -> None:
-        nonlocal count
-        if busy[rank] or position[rank] == len(orders[rank]):
+    def _begin_if_possible(self, rank: int) -> None:
+        """Begin the rank's next action, if the rank is free and all messages for it are there."""
+        position = len(self.spans[rank])
+        if self._busy[rank] or position == len(self._orders[rank]):
             return
-        kind, microbatch = orders[rank][position[rank]]
-        action = kind, rank
-        if arrived[action, microbatch] < awaited[action]:
+        kind, stage, microbatch = self._orders[rank][position]
+        direction = DIRECTIONS.get(kind, "")
+        if self._arrived[direction, stage, microbatch] < self._awaited[direction, stage]:
             return
-        busy[rank] = True
-        end = now + seconds[action]
-        count += 1
-        heapq.heappush(events, (end, count, rank, None))
-        for wire in outgoing[action]:
-            count += 1
-            heapq.heappush(events, (end + wire.delay_s, count, wire.target[1], (wire.target, microbatch)))
+        self._busy[rank] = True
+        end = self._now + self._seconds[kind, stage]
+        self.spans[rank].append((self._now, end))
+        self._expect(end, rank, None)
+        for wire in self._outgoing[direction, stage]:
+            start = max(end, self._last_arrival[wire]) if wire.queued else end
+            self._last_arrival[wire] = start + wire.delay_s
+            self._expect(start + wire.delay_s, self._rank_of[wire.target], (direction, wire.target, microbatch))
 
-    for rank in range(len(orders)):
-        begin_what_can(rank)
-    last_end = 0.0
-    while events:
-        time, _, rank, arrival = heapq.heappop(events)
-        now = max(now, time)
-        if arrival is None:
-            busy[rank] = False
-            position[rank] += 1
-            last_end = max(last_end, now)
-        else:
-            arrived[arrival] += 1
-        begin_what_can(rank)
-    assert position == [len(order) for order in orders], "the pipeline is stuck"
-    return last_end
+    def _expect(self, time: float, rank: int, message: tuple[str, int, int] | None) -> None:
+        """Note the end of a rank's action, or a message to it."""
+        self._count += 1
+        heapq.heappush(self._events, (time, self._count, rank, message))
+
+
+def busy_time(orders: Sequence[Order], seconds: dict[Kind, float]) -> float:
+    """Add up the actions of all ranks."""
+    return sum(seconds[kind, stage] for order in orders for kind, stage, _ in order)

@@ -6,11 +6,11 @@ from typing import Any
 from partita.models.answer import Answer
 from partita.models.document import validate
 from partita.models.problem import Problem
-from partita.solver.configuration import Tactics
 from partita.solver.grouping import Groups, group_layers
 from partita.solver.instance import build_instance
 from partita.solver.planner import plan_problem
 from partita.solver.session import Session
+from partita.solver.tools import Tactics
 
 Json = dict[str, Any]
 FREE = {"bandwidth_bytes_per_s": 1e18}

@@ -1,11 +1,14 @@
 """How long an iteration takes: transfers, the run of the pipeline, and what follows it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle.facts import Facts
+from oracle.memory import held
+from oracle.orders import Order, ranks_of_stages
 from oracle.partitions import Partition
 from oracle.placements import Placement, Way, node_of, way_between
-from oracle.simulation import Kind, Wire, rank_orders, run
+from oracle.simulation import Kind, Run, Wire, busy_time
 from oracle.traffic import Pair, Traffic
 from partita.models.cluster import Cluster
 
@@ -14,7 +17,7 @@ from partita.models.cluster import Cluster
 class Timing:
     """Seconds; transfers by pair of stages."""
 
-    makespan_s: float
+    run: Run
     busy_s: float
     bottleneck_s: float
     synchronization_s: float
@@ -23,7 +26,7 @@ class Timing:
 
 
 class Ways:
-    """The ways between the stages of a placement."""
+    """The ways between the ranks of a placement."""
 
     def __init__(self, cluster: Cluster, placement: Placement) -> None:
         self._cluster = cluster
@@ -31,106 +34,120 @@ class Ways:
         self._known: dict[Pair, Way] = {}
 
     def between(self, one: int, other: int) -> Way:
-        """Give the way between two stages."""
+        """Give the way between two ranks."""
         if (one, other) not in self._known:
             self._known[one, other] = way_between(self._cluster, self._placement[one], self._placement[other])
         return self._known[one, other]
 
-    def fabric(self, stage: int) -> Way:
-        """Give the fabric of the stage's node."""
-        (node,) = [n for n in self._cluster.expanded_nodes() if n.name == node_of(self._placement[stage])]
+    def fabric(self, rank: int) -> Way:
+        """Give the fabric of the rank's node."""
+        (node,) = [n for n in self._cluster.expanded_nodes() if n.name == node_of(self._placement[rank])]
         assert node.fabric is not None
         return Way(node.fabric.latency_s, node.fabric.bandwidth_bytes_per_s)
 
 
-def time_plan(facts: Facts, partition: Partition, traffic: Traffic, ways: Ways) -> Timing:
+def time_plan(facts: Facts, partition: Partition, traffic: Traffic, orders: Sequence[Order], ways: Ways) -> Timing:
     """Time one iteration."""
-    stages = range(max(partition) + 1)
-    members = [[layer for layer, at in enumerate(partition) if at == stage] for stage in stages]
-    seconds: dict[Kind, float] = {("F", stage): sum(facts.forward_s[i] for i in members[stage]) for stage in stages}
-    if facts.trains:
-        seconds |= {("B", stage): sum(facts.backward_s[i] for i in members[stage]) for stage in stages}
-    forward = {pair: _transfer(facts, pair, sizes, ways) for pair, sizes in traffic.forward.items()}
-    backward = {pair: _transfer(facts, pair, sizes, ways) for pair, sizes in traffic.backward.items()}
+    rank_of = ranks_of_stages(orders)
+    forward = {pair: _transfer(facts, pair, sizes, rank_of, ways) for pair, sizes in traffic.forward.items()}
+    backward = {pair: _transfer(facts, pair, sizes, rank_of, ways) for pair, sizes in traffic.backward.items()}
+    seconds = _compute(facts, partition)
     if facts.blocking:
-        seconds = _with_transfers(facts, seconds, traffic, ways, forward, backward)
-    wires = _wires(facts, len(stages), forward, backward)
-    makespan = run(rank_orders(facts.schedule, len(stages), facts.microbatches), seconds, wires)
-    loads = [seconds["F", stage] + seconds.get(("B", stage), 0.0) for stage in stages]
+        _add_transfers(facts, seconds, traffic, rank_of, ways, forward, backward)
+    loads = [0.0] * len(orders)
+    for stage, rank in enumerate(rank_of):
+        loads[rank] += seconds["F", stage] + seconds["B", stage]
     slowest = max(loads)
     if not facts.blocking:
         slowest = max([slowest, *forward.values(), *backward.values()])
     return Timing(
-        makespan_s=makespan,
-        busy_s=facts.microbatches * sum(seconds.values()),
+        run=Run(orders, seconds, _wires(facts, rank_of, forward, backward)),
+        busy_s=busy_time(orders, seconds),
         bottleneck_s=slowest,
-        synchronization_s=_synchronization(facts, partition, members, ways),
+        synchronization_s=_synchronization(facts, partition, rank_of, ways),
         forward_transfer_s=forward,
         backward_transfer_s=backward,
     )
 
 
-def _transfer(facts: Facts, pair: Pair, sizes: list[int], ways: Ways) -> float:
-    """Time what a pair exchanges in one direction; over the host each tensor is written and read, by the fabric."""
-    if facts.routing == "host":
-        return sum(2 * ways.fabric(pair[0]).seconds(size) for size in sizes)
-    return ways.between(*pair).seconds(sum(sizes))
-
-
-def _with_transfers(
-    facts: Facts,
-    compute: dict[Kind, float],
-    traffic: Traffic,
-    ways: Ways,
-    forward: dict[Pair, float],
-    backward: dict[Pair, float],
-) -> dict[Kind, float]:
-    """Add to every action the transfers that occupy its stage."""
-    seconds = dict(compute)
-    if facts.routing == "host":
-        for kind, stage in seconds:
-            sizes = (traffic.forward_moves if kind == "F" else traffic.backward_moves)[stage]
-            seconds[kind, stage] += sum(ways.fabric(stage).seconds(size) for size in sizes)
-        return seconds
-    for kind, transfers in (("F", forward), ("B", backward)):
-        for pair, transfer in transfers.items():
-            for stage in pair:
-                seconds[kind, stage] += transfer
+def _compute(facts: Facts, partition: Partition) -> dict[Kind, float]:
+    """Give the seconds of every kind of action without transfers."""
+    seconds: dict[Kind, float] = {(kind, stage): 0.0 for kind in "FBIW" for stage in partition}
+    for layer, stage in enumerate(partition):
+        seconds["F", stage] += facts.forward_s[layer]
+        seconds["B", stage] += facts.backward_s[layer]
+        seconds["I", stage] += facts.backward_s[layer] - facts.weight_gradient_s[layer]
+        seconds["W", stage] += facts.weight_gradient_s[layer]
     return seconds
 
 
-def _wires(facts: Facts, num_stages: int, forward: dict[Pair, float], backward: dict[Pair, float]) -> list[Wire]:
-    """Say which action waits for which, and how long after its end (or before, where the transfer is part of it)."""
+def _transfer(facts: Facts, pair: Pair, sizes: list[int], rank_of: list[int], ways: Ways) -> float:
+    """Time what a pair exchanges in one direction; over the host each tensor is written and read, by the fabric.
 
-    def delay(transfer: float) -> float:
-        if not facts.blocking:
-            return transfer
-        return 0.0 if facts.routing == "host" else -transfer
-
-    wires = [Wire(("F", low), ("F", high), delay(transfer)) for (low, high), transfer in forward.items()]
-    wires += [Wire(("B", high), ("B", low), delay(transfer)) for (low, high), transfer in backward.items()]
-    if facts.trains:
-        wires.append(Wire(("F", num_stages - 1), ("B", num_stages - 1), 0.0))
-    return wires
+    Between stages of one rank nothing is sent.
+    """
+    one, other = (rank_of[stage] for stage in pair)
+    if one == other:
+        return 0.0
+    if facts.routing == "host":
+        return sum(2 * ways.fabric(one).seconds(size) for size in sizes)
+    return ways.between(one, other).seconds(sum(sizes))
 
 
-def _synchronization(facts: Facts, partition: Partition, members: list[list[int]], ways: Ways) -> float:
-    """Time the exchange of gradients: between replicas of the slowest stage, and of every tied weight."""
+def _add_transfers(
+    facts: Facts,
+    seconds: dict[Kind, float],
+    traffic: Traffic,
+    rank_of: list[int],
+    ways: Ways,
+    forward: dict[Pair, float],
+    backward: dict[Pair, float],
+) -> None:
+    """Add to every action the transfers that occupy its rank; a weight gradient has none."""
+    for kinds, transfers, moves in (("F", forward, traffic.forward_moves), ("BI", backward, traffic.backward_moves)):
+        for kind in kinds:
+            if facts.routing == "host":
+                for stage, sizes in enumerate(moves):
+                    seconds[kind, stage] += sum(ways.fabric(rank_of[stage]).seconds(size) for size in sizes)
+                continue
+            for pair, transfer in transfers.items():
+                for stage in pair:
+                    seconds[kind, stage] += transfer
+
+
+def _wires(facts: Facts, rank_of: list[int], forward: dict[Pair, float], backward: dict[Pair, float]) -> list[Wire]:
+    """Say which stage waits for which, how long after its end (or before, where the transfer is part of the action)."""
+
+    def wire(direction: str, source: int, target: int, transfer: float) -> Wire:
+        if rank_of[source] == rank_of[target]:
+            return Wire(direction, source, target, 0.0, queued=False)
+        if facts.blocking:
+            delay = 0.0 if facts.routing == "host" else -transfer
+            return Wire(direction, source, target, delay, queued=False)
+        return Wire(direction, source, target, transfer, queued=True)
+
+    wires = [wire("forward", low, high, transfer) for (low, high), transfer in forward.items()]
+    return wires + [wire("backward", high, low, transfer) for (low, high), transfer in backward.items()]
+
+
+def _synchronization(facts: Facts, partition: Partition, rank_of: list[int], ways: Ways) -> float:
+    """Time the exchange of gradients: between replicas of the slowest rank, and of every tied weight."""
     if not facts.trains:
         return 0.0
     replicas = [0.0]
     d = facts.data_parallel
     if d > 1:
-        for stage, layers in enumerate(members):
-            size = sum(gradient_size(facts, facts.weight_bytes[layer]) for layer in layers)
-            size += sum(gradient_size(facts, held.bytes) for held in facts.weights if held.layers & set(layers))
-            replicas.append(ways.fabric(stage).seconds(2 * (d - 1) / d * size))
+        for rank in set(rank_of):
+            layers = {layer for layer, stage in enumerate(partition) if rank_of[stage] == rank}
+            weights = [facts.weight_bytes[layer] for layer in layers] + held(facts.weights, layers)
+            size = sum(gradient_size(facts, weight) for weight in weights)
+            replicas.append(ways.fabric(rank).seconds(2 * (d - 1) / d * size))
     tied = 0.0
-    for held in facts.weights:
-        holders = sorted({partition[layer] for layer in held.layers})
+    for weight in facts.weights:
+        holders = sorted({rank_of[partition[layer]] for layer in weight.layers})
         n = len(holders)
         if n > 1:
-            moved = 2 * (n - 1) / n * gradient_size(facts, held.bytes)
+            moved = 2 * (n - 1) / n * gradient_size(facts, weight.bytes)
             tied += max(ways.between(one, other).seconds(moved) for one in holders for other in holders if one < other)
     return max(replicas) + tied
 

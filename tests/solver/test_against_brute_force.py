@@ -9,8 +9,10 @@ import pytest
 from oracle.coinciding import coinciding_problem
 from oracle.comparison import check_answer, check_candidate
 from oracle.facts import read_facts
+from oracle.orders import ranks_of_stages
 from oracle.partitions import partitions, stage_counts
 from oracle.pricing import price_partition
+from oracle.random_schedules import PLAIN
 from oracle.search import Plan, every_plan, keeps_time_limits, memory_limit, places_of
 from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
@@ -22,9 +24,17 @@ Make = Callable[[int], Json]
 
 ONCE_WRONG = (610, 755, 790, 908, 1659, 1678, 2237, 2403, 2604, 2849, 2957)
 """Further seeds, whose problems the solver once got wrong."""
-SEEDS = (*range(300), *ONCE_WRONG)
+SEEDS = [
+    *range(200),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(200, 500)),
+]
 COINCIDING = tuple(range(60))
 """Seeds of the second generator: equal paths, equal nodes, pins on joined layers."""
+
+
+def plain_problem(seed: int) -> Json:
+    """Give a problem with one of the schedules in which ranks run one stage and backward passes are whole."""
+    return seeded_problem(seed, PLAIN)
 
 
 @cache
@@ -55,6 +65,14 @@ def test_highs_finds_the_best_plans(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("solver", "tolerance"), [("cp-sat", 1e-9), ("highs", 1e-6)])
+@pytest.mark.parametrize("seed", ONCE_WRONG)
+def test_problems_once_wrong(seed: int, solver: str, tolerance: float) -> None:
+    """Tests the same with both solvers on problems of plain schedules that went wrong before."""
+    problem = problem_of(seed, solver, plain_problem)
+    check_answer(problem, plan_problem(problem), plans_of(seed, plain_problem), tolerance)
+
+
+@pytest.mark.parametrize(("solver", "tolerance"), [("cp-sat", 1e-9), ("highs", 1e-6)])
 @pytest.mark.parametrize("seed", COINCIDING)
 def test_paths_that_coincide(seed: int, solver: str, tolerance: float) -> None:
     """Tests the same with both solvers where paths cost the same, nodes are equal and joined layers are pinned."""
@@ -72,20 +90,22 @@ def test_evaluation_prices_any_plan(seed: int) -> None:
         pytest.skip("no partition keeps the constraints")
     partition = random.choice(found)
     degree = facts.tensor_parallel * facts.data_parallel
-    placement = random.choice(places_of(problem).placements(max(partition) + 1))
+    stages = max(partition) + 1
+    placement = random.choice(places_of(problem).placements(facts.ranks_for(stages)))
+    ranks = ranks_of_stages(facts.orders_for(stages))
     given = GivenPlan(
         stages=tuple(
             GivenStage(
                 layers=tuple(name for name, at in zip(facts.names, partition, strict=True) if at == stage),
                 devices=slot_devices(first, degree),
             )
-            for stage, first in enumerate(placement)
+            for stage, first in enumerate(placement[rank] for rank in ranks)
         )
     )
     answer = evaluate_plan(problem, given)
     (candidate,) = answer.candidates
     check_candidate(problem, candidate)
-    assert tuple(stage.devices[0] for stage in candidate.stages) == placement
+    assert [stage.devices[0] for stage in candidate.stages] == [placement[rank] for rank in ranks]
     cost = price_partition(problem, facts, partition, placement)
     fits = cost.peak_memory_bytes <= memory_limit(problem, facts) and keeps_time_limits(problem, cost)
     assert answer.status == ("feasible" if fits else "infeasible")

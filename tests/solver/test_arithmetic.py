@@ -45,6 +45,33 @@ def test_a_layer_that_is_too_large() -> None:
     assert finding.message == "layer 'b': needs 150 bytes, node0:0 allows 100: short by 50"
 
 
+@pytest.mark.parametrize(
+    ("memory", "limit", "change"),
+    [
+        (100, None, "take devices with memory_bytes of at least 150 (gpu has 100)"),
+        (200, 100, "raise limits.peak_memory_bytes to at least 150"),
+        (
+            100,
+            100,
+            "raise limits.peak_memory_bytes to at least 150 and take devices with memory_bytes of at least 150 ",
+        ),
+        (100, 160, "take devices with memory_bytes of at least 150 (gpu has 100)"),
+        (200, 1, "raise limits.peak_memory_bytes to at least 150"),
+    ],
+)
+def test_what_would_do_for_a_layer_that_is_too_large(memory: int, limit: int | None, change: str) -> None:
+    """Tests that the change named is enough for the largest layer, with the reserve, and a byte less is not."""
+    limits = {} if limit is None else {"peak_memory_bytes": limit}
+
+    def problem(memory: int, limits: Json) -> Problem:
+        return small_problem(weighing(a=120, b=145), memory=memory, reserve=5, limits=limits)
+
+    named = why_not(problem(memory, limits)).smallest_change
+    assert named is not None and named.startswith(change)
+    assert plan_problem(problem(max(memory, 150), {"peak_memory_bytes": 150})).status == "optimal"
+    assert why_not(problem(max(memory, 150), {"peak_memory_bytes": 149})).findings
+
+
 def test_everything_that_a_layer_needs() -> None:
     """Tests 20 of weights, 20 of gradients, 40 of state, 1 microbatch of 30, 7 of workspace, 3 in reserve: 120."""
     layer = {"forward_s": 1.0, "weight_bytes": 20, "activation_bytes": 30, "workspace_bytes": 7}
@@ -95,6 +122,31 @@ def test_too_much_in_all() -> None:
     assert reason.smallest_change.startswith("at least 3 devices of this size, in 3 stages")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "memory", "limit", "change"),
+    [
+        ({"a": 60, "b": 60, "c": 60, "d": 60}, 200, 100, "raise limits.peak_memory_bytes to at least 120"),
+        ({"a": 60, "b": 60, "c": 60, "d": 60}, 110, 100, "at least 3 devices of this size, in 3 stages"),
+        ({"a": 5, "b": 5}, 70, None, "take devices with memory_bytes of at least 75 (gpu has 70)"),
+    ],
+)
+def test_what_would_do_for_too_much_in_all(sizes: dict[str, int], memory: int, limit: int | None, change: str) -> None:
+    """Tests two devices: the limit, more devices, or larger ones where there are no layers for more.
+
+    Two layers save one activation of 70 bytes, which is kept for two microbatches.
+    """
+    model = {"shared_activations": [{"bytes": 70, "layers": ["a", "b"]}]} if len(sizes) == 2 else {}
+    problem = small_problem(
+        weighing(**sizes),
+        memory=memory,
+        limits={} if limit is None else {"peak_memory_bytes": limit},
+        model=model,
+        schedule="gpipe",
+        num_microbatches=2,
+    )
+    assert why_not(problem).smallest_change == f"{change} (a bound by total memory)"
+
+
 def test_shared_weights_count_once_in_all() -> None:
     """Tests 2 * 60 and a shared 90 on two devices of 104, 4 of them reserved: 210 of 200."""
     model = {"weights": [{"name": "w", "bytes": 40, "layers": ["a"]}, {"name": "v", "bytes": 90, "layers": ["c"]}]}
@@ -139,7 +191,7 @@ def test_too_few_slots() -> None:
     reason = why_not(small_problem("abc", nodes=nodes, num_stages=3, tensor_parallel=2))
     (finding,) = reason.findings
     assert (finding.needed, finding.available) == (3, 2)
-    assert "the nodes have room for 2 stages" in finding.message
+    assert "the nodes have room for 2 ranks" in finding.message
 
 
 def test_pins_against_the_order() -> None:

@@ -1,70 +1,85 @@
 """Tests that what the search counts with is what the evaluator counts: intervals, paths and ticks."""
 
+from functools import cache
 from random import Random
 
 import numpy as np
 import pytest
 
-from partita.models.problem import Problem
-from partita.solver.configuration import Tactics
+from partita.models.schedule_rules import can_run
+from partita.solver.arrays import IntArray
 from partita.solver.cuts import CutPool, cut_times
 from partita.solver.deadline import Deadline
 from partita.solver.figures import ACCURACY
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import stages_of
-from partita.solver.measure import graph_of, graph_weights
+from partita.solver.measure import graph_of
 from partita.solver.plans import Plan
-from partita.solver.session import Session
-from partita.solver.topology import IntArray
+from partita.solver.variants import Variant, make_variants
+from partita.solver.warm_start import Frame
 from strategies import read, seeded_problem
 
 SEEDS = range(120)
+MOST_STAGES = 6
 
 
-def random_intervals(session: Session, random: Random) -> tuple[Plan, IntArray] | None:
+@cache
+def variant_of(seed: int) -> Variant:
+    """Give the seed's problem with its schedule."""
+    (variant,) = make_variants(read(seeded_problem(seed)))
+    return variant
+
+
+def possible_counts(variant: Variant) -> list[int]:
+    """Give the numbers of stages that the schedule can run, whether or not the problem asks for them."""
+    schedule = variant.instance.schedule
+    counts = range(1, MOST_STAGES + 1) if schedule.stages is None else [schedule.stages]
+    microbatches = variant.instance.microbatches
+    fine = [count for count in counts if can_run(schedule.kind, schedule.chunks, count, microbatches)]
+    return variant.judge.possible_counts(fine)
+
+
+def random_intervals(variant: Variant, random: Random) -> tuple[Plan, IntArray] | None:
     """Give a plan of intervals in order on the first slots, and where its stages start."""
-    groups, topology = session.judge.groups, session.instance.topology
-    stages = random.randint(1, min(4, len(groups), topology.num_slots))
-    location = topology.in_order(stages)
+    judge, counts = variant.judge, possible_counts(variant)
+    stages = random.choice(counts or [0])
+    location = variant.instance.topology.in_order(judge.instance.num_ranks(stages)) if counts else None
     if location is None:
         return None
-    inner = sorted(random.sample(range(1, len(groups)), stages - 1))
-    cuts = np.array([0, *inner, len(groups)], dtype=np.int64)
+    size = len(judge.groups)
+    cuts = np.array([0, *sorted(random.sample(range(1, size), stages - 1)), size], dtype=np.int64)
     return Plan(stages_of(cuts), location), cuts
-
-
-def session_of(seed: int) -> Session:
-    """Give a session for the seed's problem."""
-    problem: Problem = read(seeded_problem(seed))
-    return Session(problem, Tactics())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_intervals_are_priced_like_stages(seed: int) -> None:
-    """Tests that an interval's memory and busy time never exceed the stage's, and are equal where all is known."""
-    session, random = session_of(seed), Random(seed)
-    found = random_intervals(session, random)
+    """Tests that an interval's memory and busy time never exceed the stage's, and are equal where all is known.
+
+    Where a rank runs several stages its memory is theirs together, so an interval is compared with the rank.
+    """
+    variant, random = variant_of(seed), Random(seed)
+    found = random_intervals(variant, random)
     if found is None:
         pytest.skip("no room for a plan")
     plan, cuts = found
-    judge, instance = session.judge, session.instance
-    measures = judge.measure(plan)
-    in_flight = graph_of(instance, plan.num_stages).in_flight
+    judge, instance = variant.judge, variant.instance
+    measures, pipeline = judge.measure(plan), graph_of(instance, plan.num_stages).pipeline
+    frame = Frame(pipeline, 0, *pipeline.moments.alone(plan.num_stages), judge.capacity)
     view = IntervalView(instance, judge.figures, judge.groups)
     endings = {
-        ending.end: (ending.memory(in_flight).copy(), ending.busy.copy())
+        ending.end: (frame.memory(ending), ending.busy.copy())
         for ending in view.endings(Deadline.after(60))
         if ending.end in cuts
     }
-    busy = measures.times.forward_busy + measures.times.backward_busy
+    busy = measures.times.busy.sum(axis=0)
     exact = instance.routing == "relay" or instance.problem.model.tensors is None
     for stage in range(plan.num_stages):
         memory, time = endings[int(cuts[stage + 1])]
-        start = int(cuts[stage])
-        assert memory[stage, start] <= measures.memory.total[stage]
+        start, total = int(cuts[stage]), measures.memory.by_rank[pipeline.rank_of[stage]]
+        assert memory[stage, start] <= total
         assert time[start] <= busy[stage]
-        if exact and instance.routing != "host":
-            assert memory[stage, start] == measures.memory.total[stage]
+        if exact and instance.routing != "host" and instance.schedule.chunks == 1:
+            assert memory[stage, start] == total
         if not instance.blocking:
             assert time[start] == busy[stage]
 
@@ -72,16 +87,15 @@ def test_intervals_are_priced_like_stages(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_critical_paths_are_as_long_as_the_makespan(seed: int) -> None:
     """Tests that the cut of a plan's critical path is its makespan, and a lower bound for another plan."""
-    session, random = session_of(seed), Random(seed)
-    first, second = random_intervals(session, random), random_intervals(session, random)
+    variant, random = variant_of(seed), Random(seed)
+    first, second = random_intervals(variant, random), random_intervals(variant, random)
     if first is None or second is None:
         pytest.skip("no room for a plan")
-    judge, instance = session.judge, session.instance
-    graph = graph_of(instance, first[0].num_stages)
-    pool = CutPool(graph, instance.blocking)
+    judge, graph = variant.judge, graph_of(variant.instance, first[0].num_stages)
+    pool = CutPool(graph)
     measures = judge.measure(first[0])
-    makespans, counts = graph.critical_paths(graph_weights(instance, [measures.times]))
-    pool.add(counts)
+    makespans, visits = graph.critical_paths(measures.times.row[None])
+    pool.add(visits)
     assert makespans[0] == measures.makespan
     assert pool.lengths(cut_times(measures.times)[None]).max() == measures.makespan
     if second[0].num_stages == first[0].num_stages:
@@ -92,14 +106,14 @@ def test_critical_paths_are_as_long_as_the_makespan(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ticks_are_fine_enough(seed: int) -> None:
     """Tests that counting in ticks changes no time by more than the accuracy promised."""
-    session, random = session_of(seed), Random(seed)
-    found = random_intervals(session, random)
+    variant, random = variant_of(seed), Random(seed)
+    found = random_intervals(variant, random)
     if found is None:
         pytest.skip("no room for a plan")
     plan, _ = found
-    counted = session.judge.measure(plan)
-    exact = session.evaluator.measures(plan.stage[session.judge.groups.group_of], plan.location)
-    tick = session.judge.figures.tick
+    counted = variant.judge.measure(plan)
+    exact = variant.evaluator.measures(plan.stage[variant.judge.groups.group_of], plan.location)
+    tick = variant.judge.figures.tick
     assert tick is not None
     assert counted.iteration * tick == pytest.approx(exact.iteration, rel=ACCURACY)
     assert counted.bottleneck * tick == pytest.approx(exact.bottleneck, rel=ACCURACY, abs=10 * tick)

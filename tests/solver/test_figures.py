@@ -21,24 +21,25 @@ def nodes(count: int, link: Json) -> list[Json]:
 
 def test_ticks_of_a_small_chain() -> None:
     """Tests that layers of 1 s and 3 s are whole ticks within the accuracy, and transfers are rounded to nearest."""
-    session = session_of(small_problem({"a": {"forward_s": 1.0, "output_bytes": 1}, "b": {"forward_s": 3.0}}))
-    figures = session.judge.figures
+    problem = small_problem({"a": {"forward_s": 1.0, "output_bytes": 1}, "b": {"forward_s": 3.0}})
+    (variant,) = session_of(problem).variants
+    figures = variant.judge.figures
     assert figures.tick is not None
     assert 0 < figures.tick <= ACCURACY * 4.0
     assert figures.forward.dtype == np.int64
     assert (figures.forward * figures.tick).tolist() == pytest.approx([1.0, 3.0], rel=ACCURACY)
     assert figures.time(1.0) == round(1.0 / figures.tick)
     assert figures.seconds(figures.time(2.0)) == pytest.approx(2.0, rel=ACCURACY)
-    exact = make_figures(session.instance)
+    exact = make_figures(variant.instance)
     assert (exact.tick, exact.forward.tolist(), exact.time(1.5), exact.seconds(1.5)) == (None, [1.0, 3.0], 1.5, 1.5)
 
 
 def test_transfers_and_reductions() -> None:
     """Tests 3000 bytes at 1 kB/s: 3 s there, and 2 * 2/3 as long in a ring of three."""
-    session = session_of(small_problem("ab", nodes=nodes(2, SLOW)))
-    exact = make_figures(session.instance)
+    (variant,) = session_of(small_problem("ab", nodes=nodes(2, SLOW))).variants
+    exact = make_figures(variant.instance)
     sizes = np.array([3000, 0])
-    path = int(session.instance.topology.class_of[0, 0])
+    path = int(variant.instance.topology.class_of[0, 0])
     assert exact.transfer(sizes, path).tolist() == [3.0, 0.0]
     assert exact.reduction(sizes, 3, path).tolist() == pytest.approx([4.0, 0.0])
 
@@ -125,8 +126,8 @@ def test_nothing_overflows(extreme: dict[str, Any], objective: str, solver: str)
         search={"candidates": 3, "solver": solver},
         **extreme,
     )
-    session = session_of(problem)
-    figures = session.judge.figures
+    (variant,) = session_of(problem).variants
+    figures = variant.judge.figures
     assert figures.tick is not None and figures.tick > 0
     assert 0 <= int(figures.forward.sum()) <= MAX_TICKS
     answer = optimal(problem)

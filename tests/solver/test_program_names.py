@@ -19,7 +19,7 @@ def rows_built() -> dict[str, set[str]]:
                 name = node.args[0]
                 assert isinstance(name, ast.Constant | ast.Name), f"{path.name}: the name of a row is written out"
                 if isinstance(name, ast.Constant):
-                    found.setdefault(path.name, set()).add(name.value)
+                    found.setdefault(path.name, set()).add(str(name.value))
                 else:  # the name is a parameter: the calls of the function tell it
                     found.setdefault(path.name, set()).update(names_passed(path, name.id))
     return found
@@ -29,7 +29,7 @@ def names_passed(path: Path, parameter: str) -> set[str]:
     """Give the texts that a file passes for a parameter of one of its functions."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    passed = set()
+    passed: set[str] = set()
     for function in functions:
         places = [argument.arg for argument in function.args.args]
         if parameter not in places:
@@ -41,7 +41,7 @@ def names_passed(path: Path, parameter: str) -> set[str]:
                 at = places.index(parameter) - method
                 given = node.args[at] if called == function.name and len(node.args) > at else None
                 if isinstance(given, ast.Constant):
-                    passed.add(given.value)
+                    passed.add(str(given.value))
     assert passed, f"{path.name}: nobody passes {parameter}"
     return passed
 

@@ -13,7 +13,7 @@ from oracle.partitions import keeps_constraints
 from oracle.search import every_plan, memory_limit
 from partita.models.answer import Answer
 from partita.solver.planner import plan_problem
-from strategies import Json, problems, read
+from strategies import Json, problems, read, seeded_problem
 
 some = settings(
     max_examples=25,
@@ -144,3 +144,23 @@ def test_the_same_problem_gets_the_same_answer(problem: Json) -> None:
     model = read(problem)
     keys = [key_of(model, candidate) for candidate in plan(problem).candidates]
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("relative_gap", [0.05, 0.3, 1.0])
+def test_a_gap_that_is_allowed(seed: int, relative_gap: float) -> None:
+    """Tests that candidates stay in order, that no more is left than was allowed, and that bounds hold."""
+    search = {"candidates": 5, "time_limit_s": 60.0, "relative_gap": relative_gap}
+    problem = read(seeded_problem(5000 + seed) | {"search": search})
+    answer = plan_problem(problem)
+    if not answer.candidates:
+        return
+    rate = problem.objective == "tokens_per_second"
+    field = {"tokens_per_second": "tokens_per_second", "peak_memory": "peak_memory_bytes"}
+    name = field.get(str(problem.objective), f"{problem.objective}_s")
+    values = [getattr(each.metrics, name) for each in answer.candidates]
+    assert all(
+        later <= value * (1 + 1e-9) if rate else later >= value * (1 - 1e-9) for value, later in pairwise(values)
+    )
+    assert answer.relative_gap is None or answer.relative_gap <= relative_gap
+    assert (answer.relative_gap is None) == (answer.best_bound is None)

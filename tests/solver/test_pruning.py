@@ -6,24 +6,25 @@ from random import Random
 import numpy as np
 import pytest
 
-from oracle.small import equal_layers, session_of, small_problem
+from oracle.small import Json, equal_layers, session_of, small_problem
 from partita.models.problem import Problem
+from partita.solver.arrays import IntArray
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import stages_of
-from partita.solver.measure import graph_of, graph_weights
+from partita.solver.measure import graph_of
 from partita.solver.plans import Judged, Plan
 from partita.solver.pruning import Cutoffs, Window, prune
-from partita.solver.session import Session
-from partita.solver.topology import IntArray
+from partita.solver.variants import Variant
 from partita.solver.warm_start import Frame
 
 STAGES = 3
+TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
 
 
-def random_chain(random: Random, one_node: bool, stages: int) -> Problem:
-    """Draw a chain with transfers that matter, on one node or on two."""
+def random_chain(random: Random, one_node: bool, stages: int, several: bool = False) -> Problem:
+    """Draw a chain with transfers that matter, on one node or on two; ``several`` puts two stages on every rank."""
     layers = {
         f"layer{index}": {
             "forward_s": random.randint(1, 9),
@@ -43,28 +44,31 @@ def random_chain(random: Random, one_node: bool, stages: int) -> Problem:
         {"name": f"node{number}", "device": "gpu", "count": count, "fabric": link(), "uplink": link()}
         for number, count in enumerate(counts)
     ]
-    return small_problem(
-        layers,
-        nodes=nodes,
-        memory=random.choice([10**9, random.randint(10**7, 3 * 10**7)]),
-        schedule=random.choice(["1f1b", "gpipe", "forward_only"]),
-        num_microbatches=random.randint(1, 5),
-        num_stages=stages,
-        communication=random.choice(["overlapped", "blocking"]),
-    )
+    training: Json = {
+        "memory": random.choice([10**9, random.randint(10**7, 3 * 10**7)]),
+        "schedule": random.choice(["1f1b", "gpipe", "forward_only"]),
+        "num_microbatches": random.randint(1, 5),
+        "communication": random.choice(["overlapped", "blocking"]),
+    }
+    if several:
+        for layer in layers.values():
+            layer["weight_gradient_s"] = random.randint(0, layer["backward_s"])
+            layer["weight_gradient_bytes"] = random.randint(0, layer["activation_bytes"])
+        training |= {"schedule": random.choice(TWO_EACH), "num_microbatches": random.choice([4, 6])}
+    return small_problem(layers, nodes=nodes, num_stages=stages, **training)
 
 
-def all_plans(session: Session, stages: int) -> list[tuple[IntArray, Judged]]:
+def all_plans(variant: Variant, stages: int) -> list[tuple[IntArray, Judged]]:
     """Judge every plan of intervals in every placement; give those that fit, with where their stages start."""
-    size, topology = len(session.judge.groups), session.instance.topology
+    size, topology = len(variant.judge.groups), variant.instance.topology
     plans = []
     for inner in combinations(range(1, size), stages - 1):
         cuts = np.array([0, *inner, size], dtype=np.int64)
-        for location in product(range(len(topology.locations)), repeat=stages):
+        for location in product(range(len(topology.locations)), repeat=variant.instance.num_ranks(stages)):
             counts = np.bincount(location, minlength=len(topology.locations)).tolist()
             if all(count <= len(place.slots) for count, place in zip(counts, topology.locations, strict=True)):
                 plans.append((cuts, Plan(stages_of(cuts), np.array(location, dtype=np.int64))))
-    judged = session.judge.judge([plan for _, plan in plans])
+    judged = variant.judge.judge([plan for _, plan in plans])
     return [(cuts, each) for (cuts, _), each in zip(plans, judged, strict=True) if each is not None]
 
 
@@ -78,24 +82,26 @@ def contains(window: Window | None, cuts: IntArray) -> bool:
     return all(bool(each[place[stage], place[stage + 1]]) for stage, each in enumerate(window.allowed))
 
 
-def pruned(session: Session, known: list[Judged], cutoffs: Cutoffs, stages: int) -> Window | None:
+def pruned(variant: Variant, known: list[Judged], cutoffs: Cutoffs, stages: int) -> Window | None:
     """Prune with the critical paths of known plans, and of those with one stage or transfer heavier."""
-    judge, instance = session.judge, session.instance
+    judge, instance = variant.judge, variant.instance
     graph = graph_of(instance, stages)
-    pool = CutPool(graph, instance.blocking)
+    pool = CutPool(graph)
     for each in known:
-        pool.add(graph.critical_paths(graph_weights(instance, [each.measures.times]))[1])
-        starting_cuts(instance, pool, each.measures.times)
+        pool.add(graph.critical_paths(each.measures.times.row[None])[1])
+        starting_cuts(pool, each.measures.times, Deadline.after(60))
     view = IntervalView(instance, judge.figures, judge.groups)
-    return prune(view, Frame(stages, 0, graph.in_flight, judge.capacity), cutoffs, pool, Deadline.after(60))
+    frame = Frame(graph.pipeline, 0, *graph.pipeline.moments.alone(stages), judge.capacity)
+    return prune(view, frame, cutoffs, pool, Deadline.after(60))
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_the_best_plan_is_left(seed: int) -> None:
+@pytest.mark.parametrize(("stages", "several"), [(STAGES, False), (4, True)])
+def test_the_best_plan_is_left(stages: int, several: bool, seed: int) -> None:
     """Tests all plans within a cutoff on makespan or bottleneck: the best one, and up to a few worse."""
     random = Random(seed)
-    session = session_of(random_chain(random, one_node=False, stages=STAGES))
-    plans = all_plans(session, STAGES)
+    (variant,) = session_of(random_chain(random, one_node=False, stages=stages, several=several)).variants
+    plans = all_plans(variant, stages)
     if not plans:
         pytest.skip("no plan fits into memory")
     known = [each for _, each in random.sample(plans, min(3, len(plans)))]
@@ -103,43 +109,40 @@ def test_the_best_plan_is_left(seed: int) -> None:
         values = sorted(int(getattr(each.measures, metric)) for _, each in plans)
         for cutoff in (values[0], values[len(values) // 4]):
             within = [each for each in plans if getattr(each[1].measures, metric) <= cutoff]
-            window = pruned(
-                session,
-                [*known, within[0][1]],
-                Cutoffs(**{"makespan": None, "bottleneck": None, metric: cutoff}),
-                STAGES,
-            )
+            cutoffs = Cutoffs(**{"makespan": None, "bottleneck": None, metric: cutoff})
+            window = pruned(variant, [*known, within[0][1]], cutoffs, stages)
             assert all(contains(window, cuts) for cuts, _ in within)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_best_plan_of_two_stages_is_ruled_out_below_it(seed: int) -> None:
     """Tests that one tick less leaves no plan at all where two stages and one kind of path decide everything."""
-    session = session_of(random_chain(Random(seed), one_node=True, stages=2))
-    plans = all_plans(session, 2)
+    (variant,) = session_of(random_chain(Random(seed), one_node=True, stages=2)).variants
+    plans = all_plans(variant, 2)
     if not plans:
         pytest.skip("no plan fits into memory")
     best = min(int(each.measures.makespan) for _, each in plans)
     known = [each for _, each in plans]
-    assert pruned(session, known, Cutoffs(best - 1, None), 2) is None
-    assert pruned(session, known, Cutoffs(best, None), 2) is not None
+    assert pruned(variant, known, Cutoffs(best - 1, None), 2) is None
+    assert pruned(variant, known, Cutoffs(best, None), 2) is not None
 
 
 def test_a_window_by_hand() -> None:
     """Tests layers of 1, 2, 3, 4 s on two stages of at most 6 s: only the cut after the third layer is left."""
     layers = {name: {"forward_s": seconds} for name, seconds in zip("abcd", (1.0, 2.0, 3.0, 4.0), strict=True)}
-    session = session_of(small_problem(layers, num_stages=2))
-    six = int(session.judge.figures.time(6.0))
-    window = pruned(session, [], Cutoffs(None, six), 2)
+    (variant,) = session_of(small_problem(layers, num_stages=2)).variants
+    six = int(variant.judge.figures.time(6.0))
+    window = pruned(variant, [], Cutoffs(None, six), 2)
     assert window is not None
     assert (window.low.tolist(), window.high.tolist()) == ([0, 3, 4], [0, 3, 4])
-    assert pruned(session, [], Cutoffs(None, six - 1), 2) is None
+    assert pruned(variant, [], Cutoffs(None, six - 1), 2) is None
 
 
 def test_memory_in_flight_by_hand() -> None:
     """Tests 1F1B with 2 and 1 microbatches in flight of 10 bytes a layer on devices of 30: 1 and 3 layers."""
     layers = equal_layers("abcd", forward_s=1.0, activation_bytes=10)
     problem = small_problem(layers, memory=30, schedule="1f1b", num_microbatches=4, num_stages=2)
-    window = pruned(session_of(problem), [], Cutoffs(None, None), 2)
+    (variant,) = session_of(problem).variants
+    window = pruned(variant, [], Cutoffs(None, None), 2)
     assert window is not None
     assert (window.low.tolist(), window.high.tolist()) == ([0, 1, 4], [0, 1, 4])

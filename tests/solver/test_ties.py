@@ -38,7 +38,7 @@ def test_fewer_or_more_stages() -> None:
 def test_ties_in_a_graph() -> None:
     """Tests two equal branches beside a light one: the light branch goes where less is held."""
     layers = weighing((2.0, 50), (2.0, 10), (0.0, 30))
-    model = {"tensors": []}
+    model: Json = {"tensors": []}
     problem = small_problem(layers, num_microbatches=4, num_stages=2, objective="bottleneck_time", model=model)
     answer = optimal(problem)
     assert peaks(answer)[:4] == [50, 50, 80, 80]

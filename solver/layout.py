@@ -1,0 +1,162 @@
+"""A plan that is given by names, as the arrays that are priced: stages, locations and the instance they belong to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from partita.models.errors import Fault, InvalidInput, short_value
+from partita.models.plan import GivenPlan
+from partita.models.problem import Problem
+from partita.models.schedule_rules import microbatches_fault, stages_fault
+from partita.solver.arrays import IntArray
+from partita.solver.effort import unaffordable
+from partita.solver.instance import Instance, build_instance, one
+from partita.solver.pipeline import Pipeline, arrange
+from partita.solver.topology import Topology
+
+MOST_FINDINGS = 20
+"""Findings of one kind that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A given plan under one schedule.
+
+    Attributes
+    ----------
+    instance
+        The problem with that schedule.
+    stage, location
+        The stage of every layer, shape (L,), and the location of every rank, shape (R,).
+    devices
+        The devices of every rank; None where the plan names none.
+    """
+
+    instance: Instance
+    stage: IntArray
+    location: IntArray
+    devices: list[tuple[str, ...]] | None
+
+
+def lay_out(problem: Problem, given: GivenPlan) -> Layout:
+    """Find the places of a given plan; without devices its stages are placed in order.
+
+    Parameters
+    ----------
+    problem, given
+        A supported problem with one schedule, and a plan for it.
+
+    Raises
+    ------
+    InvalidInput
+        When the plan names what does not exist, leaves out a layer, puts a layer before one that it reads, or cannot
+        run under the schedule: pointers start at ``/plan``. When there are too many microbatches to simulate.
+    """
+    stage = _stages(problem, given)
+    num_stages = int(stage.max()) + 1
+    ranks = pipeline_of(problem, num_stages).rank_of
+    devices = _devices(problem, given, ranks)
+    only = None if devices is None else frozenset(name.partition(":")[0] for each in devices for name in each)
+    instance = build_instance(problem, only, num_stages)
+    _refuse_wrong_order(instance, stage)
+    too_much = unaffordable(instance, num_stages, problem.search.time_limit_s)
+    if too_much is not None:
+        value = short_value(instance.microbatches)
+        raise InvalidInput.at("/training/num_microbatches", too_much, value, "too_large")
+    return Layout(instance, stage, _locations(instance.topology, int(ranks.max()) + 1, devices), devices)
+
+
+def pipeline_of(problem: Problem, num_stages: int) -> Pipeline:
+    """Arrange the stages of a plan on ranks.
+
+    Parameters
+    ----------
+    problem, num_stages
+        A problem with one schedule, and how many stages the plan has.
+
+    Raises
+    ------
+    InvalidInput
+        At ``/plan``, when the schedule cannot run so many stages.
+    """
+    training = problem.training
+    schedule = training.schedules[0]
+    microbatches, stages = training.num_microbatches, schedule.stages
+    fault = stages_fault(schedule.kind, schedule.chunks, num_stages, microbatches, problem.most_stages())
+    if stages is not None and num_stages != stages:
+        fault = f"the orders run {stages} stages, the plan has {num_stages}"
+    fault = fault or microbatches_fault(schedule.kind, num_stages // schedule.chunks, microbatches)
+    if fault is not None:
+        raise InvalidInput.at("/plan", fault, None, "stages")
+    return arrange(schedule, num_stages, training.num_microbatches)
+
+
+def _stages(problem: Problem, given: GivenPlan) -> IntArray:
+    index = problem.model.layer_index()
+    stage = np.zeros(len(index), dtype=np.int64)
+    for number, layers in enumerate(given.stage_layers(list(index), "/plan")):
+        stage[[index[name] for name in layers]] = number
+    return stage
+
+
+def _devices(problem: Problem, given: GivenPlan, ranks: IntArray) -> list[tuple[str, ...]] | None:
+    """Give the devices of every rank, checked; None when no stage names any."""
+    stages = given.stages or ()
+    if not any(stage.devices for stage in stages):
+        return None
+    counts = {node.name: node.count for node in problem.cluster.expanded_nodes()}
+    width = one(problem.training.tensor_parallel) * one(problem.training.data_parallel)
+    faults: list[Fault] = []
+    taken: dict[str, int] = {}
+    of_rank: dict[int, tuple[str, ...]] = {}
+    for number, (stage, rank) in enumerate(zip(stages, ranks.tolist(), strict=True)):
+        place = f"/plan/stages/{number}/devices"
+        if len(stage.devices) != width or len({name.partition(":")[0] for name in stage.devices}) != 1:
+            detail = f"a stage runs on {width} device{'s' if width > 1 else ''} of one node"
+            faults.append(Fault(place, detail, short_value(list(stage.devices)), "devices"))
+        for position, name in enumerate(stage.devices):
+            node, _, device = name.partition(":")
+            known = node in counts and device.isascii() and device.isdigit() and str(int(device)) == device
+            if not known or int(device) >= counts[node]:
+                faults.append(
+                    Fault(f"{place}/{position}", "there is no such device", short_value(name), "unknown_name")
+                )
+            elif ranks[taken.setdefault(name, number)] != rank:
+                detail = f"the device already runs stage {taken[name]}"
+                faults.append(Fault(f"{place}/{position}", detail, short_value(name), "repeated"))
+        if of_rank.setdefault(rank, stage.devices) != stage.devices:
+            detail = f"stages of one rank share its devices; another stage of rank {rank} is on {of_rank[rank][:1]}"
+            faults.append(Fault(place, detail, short_value(list(stage.devices)), "devices"))
+    if faults:
+        raise InvalidInput(faults[:MOST_FINDINGS])
+    return [of_rank[rank] for rank in range(len(of_rank))]
+
+
+def _refuse_wrong_order(instance: Instance, stage: IntArray) -> None:
+    """Refuse a plan that puts a layer on an earlier stage than one that it reads."""
+    names = [layer.name for layer in instance.problem.model.layers]
+    edges = instance.edges
+    for producer, consumers, ordered in zip(edges.producer, edges.consumers, edges.ordered, strict=True):
+        early = consumers[stage[consumers] < stage[producer]]
+        if ordered and len(early):
+            detail = (
+                f"{names[early[0]]!r} on stage {stage[early[0]]} reads from {names[producer]!r} on stage "
+                f"{stage[producer]}; a layer cannot come before what it reads"
+            )
+            raise InvalidInput.at("/plan", detail, None, "order")
+
+
+def _locations(topology: Topology, num_ranks: int, devices: list[tuple[str, ...]] | None) -> IntArray:
+    if devices is None:
+        location = topology.in_order(num_ranks)
+        if location is None:
+            detail = f"the plan runs on {num_ranks} ranks, but the devices allow {topology.num_slots}"
+            raise InvalidInput.at("/plan", detail, None, "too_many_stages")
+        return location
+    of_device: dict[str, int] = {}
+    of_node: dict[str, int] = {}
+    for index, location_ in enumerate(topology.locations):
+        of_node.setdefault(location_.node, index)
+        for slot in location_.slots:
+            of_device.update(dict.fromkeys(slot, index))
+    return np.array([of_device.get(each[0], of_node[each[0].partition(":")[0]]) for each in devices], dtype=np.int64)

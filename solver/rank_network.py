@@ -1,0 +1,236 @@
+"""All ways in which two tracks can advance, rank by rank, when every rank runs two stages.
+
+A state after r ranks is a position on either track (see ``rank_sums``); a step of rank r leads from a state to a later
+one and fixes the intervals of both its stages. A plan is a way through all ranks. The length of a path cut adds up over
+the steps, so the shortest way bounds it from below, and a step is ruled out when every way through it is too long.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from partita.solver.arrays import BoolArray, IntArray, Times
+from partita.solver.deadline import Deadline
+from partita.solver.rank_sums import Corridor, Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What Q weighted paths cost in a network, whole ticks or floats.
+
+    A step of rank r from state i to state j costs ends[r][q, j] - starts[r][q, i]; ``constant``, shape (Q,), comes on
+    top of every way.
+    """
+
+    starts: list[Times]
+    ends: list[Times]
+    constant: Times
+
+    def part(self, chosen: slice) -> "Costs":
+        """Give the costs of some of the paths."""
+        starts, ends = [each[chosen] for each in self.starts], [each[chosen] for each in self.ends]
+        return Costs(starts, ends, self.constant[chosen])
+
+
+FAR = 2**60
+"""A length in ticks that no way has."""
+
+BATCH = 4_000_000
+"""Paths times steps of a rank that are looked at together."""
+
+
+MOST_STEPS = 4_000_000
+"""Steps of a rank, possible or not, up to which a network is made."""
+
+
+class TooManySteps(Exception):
+    """Raised in place of a network that would be too large."""
+
+
+class RankNetwork:
+    """States and steps.
+
+    Attributes
+    ----------
+    first, second
+        Positions of every state after r ranks, r from 0 to R: of the start of stage r, and of the start (``looped``) or
+        the end (``v``) of the rank's other stage.
+    steps
+        Which steps rank r can take, shape (states after r, states after r + 1).
+    """
+
+    def __init__(self, looped: bool, first: list[IntArray], second: list[IntArray], steps: list[BoolArray]) -> None:
+        self.looped, self.first, self.second, self.steps = looped, first, second, steps
+
+    @classmethod
+    def within(cls, looped: bool, corridor: Corridor, limits: Sequence[Sequence[Limit]], start: int) -> "RankNetwork":
+        """Make the network of a corridor.
+
+        Parameters
+        ----------
+        limits
+            Of every rank, as for ``TwoTracks``.
+        start
+            Where stage R starts, if the pipeline is looped.
+
+        Raises
+        ------
+        TooManySteps
+            When there are more than can be looked at one by one.
+        """
+        ranks, size = len(limits), int(corridor.high[-1])
+        first, second = [np.zeros(1, dtype=np.int64)], [np.array([start if looped else size])]
+        for place, near, far in corridor.pairs:
+            counts = far - near + 1
+            offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            first.append(np.repeat(near, counts) + offset)
+            second.append(np.repeat(place, counts))
+        if looped:
+            first.append(np.array([start]))
+            second.append(np.array([size]))
+        else:
+            meeting = np.arange(corridor.low[ranks], corridor.high[ranks] + 1)
+            first.append(meeting)
+            second.append(meeting)
+        if max(len(a) * len(b) for a, b in pairwise(first)) > MOST_STEPS:
+            raise TooManySteps
+        steps = []
+        for rank in range(ranks):
+            a, b = first[rank][:, None], second[rank][:, None]
+            later_a, later_b = first[rank + 1][None, :], second[rank + 1][None, :]
+            possible = (a < later_a) & ((b < later_b) if looped else (later_b < b))
+            for limit in limits[rank]:
+                lower, upper = (b, later_b) if looped else (later_b, b)
+                weight = limit.ends[0, later_a] - limit.starts[0, a] + limit.ends[1, upper] - limit.starts[1, lower]
+                possible &= weight <= limit.most
+            steps.append(possible)
+        network = cls(looped, first, second, steps)
+        network.drop_dead_ends()
+        return network
+
+    @property
+    def ranks(self) -> int:
+        """R."""
+        return len(self.steps)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no way through."""
+        return not all(step.any() for step in self.steps)
+
+    @property
+    def size(self) -> int:
+        """How many steps there are."""
+        return sum(int(step.sum()) for step in self.steps)
+
+    def drop_dead_ends(self) -> None:
+        """Drop the states that no way passes through."""
+        alive = [np.ones(len(each), dtype=bool) for each in self.first]
+        for rank in range(self.ranks):
+            alive[rank + 1] &= self.steps[rank][alive[rank]].any(axis=0)
+        for rank in range(self.ranks - 1, -1, -1):
+            alive[rank] &= self.steps[rank][:, alive[rank + 1]].any(axis=1)
+        self.steps = [step[alive[rank]][:, alive[rank + 1]] for rank, step in enumerate(self.steps)]
+        self.first = [each[kept] for each, kept in zip(self.first, alive, strict=True)]
+        self.second = [each[kept] for each, kept in zip(self.second, alive, strict=True)]
+
+    def without(self, rank: int, states: BoolArray) -> "RankNetwork":
+        """Give the network without some states after a rank, given as true for those that stay."""
+        steps = list(self.steps)
+        if rank > 0:
+            steps[rank - 1] = steps[rank - 1] & states[None, :]
+        if rank < self.ranks:
+            steps[rank] = steps[rank] & states[:, None]
+        other = RankNetwork(self.looped, list(self.first), list(self.second), steps)
+        other.drop_dead_ends()
+        return other
+
+    def costs(self, coefficients: Times, work: Times, constant: Times) -> Costs:
+        """Price the steps for Q paths.
+
+        Parameters
+        ----------
+        coefficients
+            How often each path takes every pass of every stage, shape (Q, K, S).
+        work
+            Sums of the work of every pass before every position, shape (K, G + 1).
+        constant
+            What comes on top, shape (Q,).
+        """
+        ranks = self.ranks
+        starts, ends = [], []
+        sign = 1 if self.looped else -1  # in a V the second track goes backward
+        for rank in range(ranks):
+            other = ranks + rank if self.looped else 2 * ranks - 1 - rank
+            one, two = coefficients[:, :, rank] @ work, sign * (coefficients[:, :, other] @ work)
+            starts.append(one[:, self.first[rank]] + two[:, self.second[rank]])
+            ends.append(one[:, self.first[rank + 1]] + two[:, self.second[rank + 1]])
+        return Costs(starts, ends, constant)
+
+    def reached(self, costs: Costs) -> list[Times]:
+        """Give the length of the shortest ways to every state after r ranks, shape (Q, states) each."""
+        lengths: list[Times] = [np.zeros_like(costs.starts[0])]
+        for rank, step in enumerate(self.steps):
+            before = (lengths[-1] - costs.starts[rank])[:, :, None]
+            lengths.append(np.where(step, before, _far(before)).min(axis=1) + costs.ends[rank])
+        return lengths
+
+    def remaining(self, costs: Costs) -> list[Times]:
+        """Give the length of the shortest ways from every state after r ranks to the end, shape (Q, states) each."""
+        lengths: list[Times] = [np.zeros_like(costs.ends[-1])]
+        for rank in range(self.ranks - 1, -1, -1):
+            after = (lengths[-1] + costs.ends[rank])[:, None, :]
+            lengths.append(np.where(self.steps[rank], after, _far(after)).min(axis=2) - costs.starts[rank])
+        return lengths[::-1]
+
+    def shortest_way(self, costs: Costs) -> tuple[float, list[int]]:
+        """Give the length of the shortest way of the one path that is priced, and its states."""
+        reached = self.reached(costs)
+        state = int(reached[-1][0].argmin())
+        length, states = float(reached[-1][0, state] + costs.constant[0]), [state]
+        for rank in range(self.ranks - 1, -1, -1):
+            before = reached[rank][0] - costs.starts[rank][0]
+            state = int(np.where(self.steps[rank][:, state], before, _far(before)).argmin())
+            states.append(state)
+        return length, states[::-1]
+
+    def rule_out(self, costs: Costs, most: float, deadline: Deadline) -> Times:
+        """Rule out the steps through which every way of some path is longer than ``most``.
+
+        Gives the lengths of the shortest ways, shape (Q,). Dead ends are left in place.
+
+        Raises
+        ------
+        TimeOver
+            When the deadline passes.
+        """
+        kept = [step.copy() for step in self.steps]
+        size = max(1, BATCH // max(step.size for step in self.steps))
+        shortest = []
+        for number in range(0, len(costs.constant), size):
+            deadline.check()
+            part = costs.part(slice(number, number + size))
+            reached, left = self.reached(part), self.remaining(part)
+            shortest.append(reached[-1].min(axis=1) + part.constant)
+            for rank in range(self.ranks):
+                before = reached[rank] - part.starts[rank] + part.constant[:, None]
+                after = part.ends[rank] + left[rank + 1]
+                kept[rank] &= (before[:, :, None] + after[:, None, :] <= most).all(axis=0)
+        self.steps = kept
+        return np.concatenate(shortest)
+
+    def places(self, states: Sequence[int]) -> IntArray:
+        """Give where every stage starts, and the end, for a way, shape (S + 1,)."""
+        ranks = self.ranks
+        starts = np.zeros(2 * ranks + 1, dtype=np.int64)
+        for rank, state in enumerate(states):
+            starts[rank] = self.first[rank][state]
+            starts[ranks + rank if self.looped else 2 * ranks - rank] = self.second[rank][state]
+        return starts
+
+
+def _far(values: Times) -> float | int:
+    """Give a length beyond all others, of the same type; sums of several stay within it."""
+    return np.inf if values.dtype.kind == "f" else FAR

@@ -1,0 +1,41 @@
+"""What the searches of a problem share: its plans, the solver, and counters of effort."""
+
+from dataclasses import dataclass
+
+from partita.solver.backends.base import Backend
+from partita.solver.domains import Ancestry
+from partita.solver.intervals import IntervalView
+from partita.solver.plans import Judge, PlanPool
+
+
+@dataclass
+class Counters:
+    """Effort of a search."""
+
+    iterations: int = 0
+    cuts: int = 0
+    variables: int = 0
+
+
+@dataclass(frozen=True)
+class Tactics:
+    """What the search uses besides the program itself; all of it except in benchmarks that show what it is worth."""
+
+    warm_start: bool = True
+    pruning: bool = True
+    starting_cuts: bool = True
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What all configurations of a variant share; the plans are those of all variants."""
+
+    judge: Judge
+    view: IntervalView
+    ancestry: Ancestry | None
+    backend: Backend
+    tie_breaker: Backend | None
+    plans: PlanPool
+    counters: Counters
+    tactics: Tactics
+    relative_gap: float

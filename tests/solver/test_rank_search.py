@@ -1,0 +1,147 @@
+"""Tests of the search over ranks that run two stages each, against all plans of intervals."""
+
+from itertools import combinations
+from random import Random
+
+import numpy as np
+import pytest
+
+from oracle.small import session_of, small_problem
+from partita.models.problem import Problem
+from partita.solver.arrays import IntArray
+from partita.solver.configuration import Configuration
+from partita.solver.deadline import Deadline
+from partita.solver.local_search import stages_of
+from partita.solver.planner import plan_problem
+from partita.solver.plans import Judged, Plan, PlanPool
+from partita.solver.pruning import Cutoffs, by_rank, least_transfers, reach
+from partita.solver.rank_network import RankNetwork
+from partita.solver.rank_search import RankSearch, Trials
+from partita.solver.rank_sums import two_tracks
+from partita.solver.ranking import least_objective
+from partita.solver.session import Session
+from partita.solver.tools import Counters
+
+KINDS = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
+
+
+def random_chain(random: Random) -> Problem:
+    """Draw a chain on one node, with two stages on each of two or three ranks."""
+    ranks = random.choice([2, 3])
+    layers = {}
+    for index in range(random.randint(2 * ranks, 9)):
+        backward, kept = random.randint(1, 9), random.randint(0, 9)
+        layers[f"layer{index}"] = {
+            "forward_s": random.randint(1, 9),
+            "backward_s": backward,
+            "weight_gradient_s": random.randint(0, backward),
+            "activation_bytes": kept,
+            "weight_gradient_bytes": random.randint(0, kept),
+            "weight_bytes": random.randint(0, 9),
+            "output_bytes": random.randint(0, 9) * 10**3,
+        }
+    fabric = {"bandwidth_bytes_per_s": random.randint(1, 9) * 1e3, "latency_s": random.choice([0.0, 0.5])}
+    problem: Problem = small_problem(
+        layers,
+        nodes=[{"name": "node0", "device": "gpu", "count": ranks, "fabric": fabric}],
+        memory=random.choice([10**9, random.randint(60, 300) + 20_000]),
+        schedule=random.choice(KINDS),
+        num_stages=2 * ranks,
+        num_microbatches=2 * ranks * random.choice([1, 2]),
+    )
+    return problem
+
+
+def configuration_of(session: Session, plans: PlanPool) -> Configuration:
+    """Give the search for plans of the one number of stages."""
+    (variant,) = session.variants
+    return Configuration(session._tools(variant, plans, Counters()), variant.stage_counts[0])
+
+
+def interval_plans(configuration: Configuration) -> list[tuple[IntArray, Judged]]:
+    """Judge every division into intervals; give those that are allowed, with where their stages start."""
+    judge, stages = configuration.tools.judge, configuration.num_stages
+    location = judge.instance.topology.in_order(judge.instance.num_ranks(stages))
+    assert location is not None
+    size = len(judge.groups)
+    starts = [np.array([0, *inner, size], dtype=np.int64) for inner in combinations(range(1, size), stages - 1)]
+    judged = judge.judge([Plan(stages_of(each), location) for each in starts])
+    return [(cuts, each) for cuts, each in zip(starts, judged, strict=True) if each is not None]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_bound_is_the_optimum(seed: int) -> None:
+    """Tests that the search proves the best plan of intervals, starting from any plan, and nothing more."""
+    random, plans = Random(seed), PlanPool()
+    configuration = configuration_of(session_of(random_chain(random)), plans)
+    every = interval_plans(configuration)
+    if not every:
+        pytest.skip("no plan fits")
+    cuts, start = random.choice(every)
+    tools, pool, frame = configuration.tools, configuration._pool, configuration._frame
+    assert pool is not None
+    trials = Trials(tools, pool, start, ())
+    trials.measure([cuts])
+    search = RankSearch(tools.view, frame, pool, trials, configuration._cutoffs)
+    least = least_objective(tools.judge, configuration.num_stages)
+    bounds = list(search.prove(start.objective, least, tools.backend.resolution, Deadline.after(60)))
+    optimum = min(each.objective for _, each in every)
+    found = plans.best(set())
+    assert found is not None and found.objective == optimum
+    assert bounds == sorted(bounds)
+    assert max(bounds, default=least) <= optimum
+    assert max(bounds, default=least) == optimum or least == optimum
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_way_is_ruled_out_that_all_cuts_allow(seed: int) -> None:
+    """Tests that a network keeps every plan within the cutoff, and loses every plan with a cut beyond it."""
+    random, plans = Random(1000 + seed), PlanPool()
+    configuration = configuration_of(session_of(random_chain(random)), plans)
+    every = interval_plans(configuration)
+    if not every:
+        pytest.skip("no plan fits")
+    tools, pool, frame = configuration.tools, configuration._pool, configuration._frame
+    assert pool is not None
+    trials = Trials(tools, pool, every[0][1], ())
+    trials.measure([cuts for cuts, _ in random.sample(every, min(4, len(every)))])
+    most = random.choice(every)[1].objective
+    cutoffs, deadline = Cutoffs(most, None), Deadline.after(60)
+    window = reach(tools.view, frame, cutoffs, pool, deadline)
+    assert window is not None
+    looped, ranks = two_tracks(frame.pipeline) == "looped", frame.pipeline.num_ranks
+    work = np.array(tools.view.passes)
+    left: set[bytes] = set()
+    for start in range(int(window[0][ranks]), int(window[1][ranks]) + 1) if looped else range(1):
+        low, high = window[0].copy(), window[1].copy()
+        if looped:
+            low[ranks] = high[ranks] = start
+        tracks = by_rank(tools.view, frame, cutoffs, pool, (low, high))
+        corridor = tracks.corridor(deadline)
+        if corridor.empty:
+            continue
+        network = RankNetwork.within(looped, corridor, tracks.limits, start)
+        base = least_transfers(tools.view, pool, corridor.low, corridor.high)
+        network.rule_out(network.costs(np.stack(pool.passes, axis=1), work, base), most, deadline)
+        network.drop_dead_ends()
+        left |= {starts.tobytes() for starts in ways_of(network)}
+    kept = [cuts for cuts, each in every if each.objective <= most]
+    assert {cuts.tobytes() for cuts in kept} <= left
+
+
+def test_a_cut_that_visits_the_second_stage_of_the_turn_more_often() -> None:
+    """Tests a V whose best plan was once ruled out: between the two stages of its last rank there is nothing."""
+    problem = random_chain(Random(973))
+    configuration = configuration_of(session_of(problem), PlanPool())
+    optimum = min(each.objective for _, each in interval_plans(configuration))
+    best = plan_problem(problem).candidates[0]
+    assert problem.training.schedules[0].kind == "zb_v"
+    assert best.metrics.iteration_time_s == pytest.approx(configuration.tools.judge.figures.seconds(optimum), rel=1e-9)
+
+
+def ways_of(network: RankNetwork) -> list[IntArray]:
+    """Give the starts of the stages of every way through a network."""
+    ways: list[list[int]] = [[state] for state in range(len(network.first[0]))]
+    for step in network.steps:
+        ways = [[*way, int(state)] for way in ways for state in np.flatnonzero(step[way[-1]])]
+    return [] if network.empty else [network.places(way) for way in ways]
