@@ -2,7 +2,8 @@
 
 Each function builds one problem from measured or published figures and short formulas; README.md of this folder says
 which is which. Sources: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, arXiv
-2205.05198; Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, arXiv 2104.04473.
+2205.05198; Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, arXiv 2104.04473; Qi et
+al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241.
 """
 
 import itertools
@@ -15,6 +16,8 @@ Json = dict[str, Any]
 
 HALF = 2
 """Bytes of a number of 16 bits."""
+LATENCY_S = 1e-5
+"""Assumed for the link inside a single node."""
 LINE = 118
 """Longest line of an example."""
 
@@ -213,8 +216,62 @@ def two_nodes_slow_link() -> Json:
     }
 
 
+def gpt_schedules() -> Json:
+    """GPT with 1.5 billion parameters on eight A100, from measured times of a stage; four schedules to choose from."""
+    num_blocks, hidden, heads, sequence, vocabulary, batch = 22, 2304, 24, 1024, 50_304, 6
+    memory_rate = 2.0e12  # bytes/s of the A100's own memory
+    unit = sequence * batch * hidden
+    scores = 5 * heads * sequence / hidden
+
+    # Table 6, 8 stages, 24 microbatches: a stage of three layers, and a transfer (seconds).
+    forward_s, input_s, weight_s, transfer_s = 18.522e-3 / 3, 18.086e-3 / 3, 9.337e-3 / 3, 0.601e-3
+    block = {
+        "forward_s": microseconds(forward_s),
+        "backward_s": microseconds(input_s + weight_s),
+        "weight_gradient_s": microseconds(weight_s),
+        "activation_bytes": round(unit * (34 + scores)),  # table 1, kept until the input gradient is done
+        "weight_gradient_bytes": 32 * unit,  # table 1, kept until the weight gradient is done
+        "weight_bytes": 12 * hidden**2 * HALF,
+        "output_bytes": unit * HALF,
+    }
+    # The head does its arithmetic, three products of one size, at the rate of a layer's forward pass.
+    head_s = forward_s * 2 * unit * vocabulary / (24 * unit * hidden * (1 + sequence / (6 * hidden)))
+    passes_s = 3 * unit * HALF / memory_rate
+    embedding = {
+        "name": "embedding",
+        "forward_s": microseconds(passes_s),
+        "backward_s": microseconds(passes_s),
+        "weight_gradient_s": microseconds(passes_s),  # there is no gradient of words
+        "activation_bytes": unit,  # the mask of the dropout
+        "weight_bytes": sequence * hidden * HALF,  # positions
+        "output_bytes": unit * HALF,
+    }
+    head = {
+        "name": "head",
+        "forward_s": microseconds(head_s),
+        "backward_s": microseconds(2 * head_s),
+        "weight_gradient_s": microseconds(head_s),
+        "activation_bytes": 4 * unit + 4 * sequence * batch * vocabulary,  # inputs of norm and head; logits in 32 bits
+    }
+    words = {"name": "word_embeddings", "bytes": vocabulary * hidden * HALF, "layers": ["embedding", "head"]}
+    bandwidth = float(round(unit * HALF / (transfer_s - LATENCY_S), -6))
+    cluster = one_node("a100-80gb", "80GB", "8GB", count=8, bandwidth=bandwidth)
+    return {
+        "model": {"name": "gpt-schedules", "layers": [embedding, *blocks(num_blocks, block), head], "weights": [words]},
+        "cluster": cluster,
+        "training": {
+            "schedule": ["1f1b", "zb_h1", "interleaved_1f1b", "zb_v"],
+            "num_microbatches": 24,
+            "microbatch_size": batch,
+            "sequence_length": sequence,
+        },
+        "search": {"candidates": 3, "time_limit_s": 60},
+    }
+
+
 EXAMPLES: dict[str, Callable[[], Json]] = {
     "gpt-22b.json": gpt_22b,
+    "gpt-schedules.json": gpt_schedules,
     "heavy-ends.json": heavy_ends,
     "skip-and-tied-head.json": skip_and_tied_head,
     "two-nodes-slow-link.json": two_nodes_slow_link,
@@ -235,7 +292,7 @@ def one_node(device: str, memory: str, reserve: str, *, count: int, bandwidth: f
                 "name": "node0",
                 "device": device,
                 "count": count,
-                "fabric": {"bandwidth_bytes_per_s": bandwidth, "latency_s": 1e-5},
+                "fabric": {"bandwidth_bytes_per_s": bandwidth, "latency_s": LATENCY_S},
             }
         ],
     }

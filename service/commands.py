@@ -5,6 +5,7 @@ import typer
 from partita.service.commands_data import import_profile, schema
 from partita.service.commands_plan import evaluate, plan
 from partita.service.commands_serve import serve
+from partita.service.commands_timeline import export, timeline
 
 app = typer.Typer(
     help="Plans pipeline parallelism: stages and their placement, with a proven bound.",
@@ -15,7 +16,9 @@ app = typer.Typer(
 )
 app.command("plan")(plan)
 app.command("evaluate")(evaluate)
+app.command("timeline")(timeline)
 app.command("import")(import_profile)
+app.command("export")(export)
 app.command("schema")(schema)
 app.command("serve")(serve)
 

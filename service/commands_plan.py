@@ -46,6 +46,14 @@ def plan(
     candidates: Annotated[
         int | None, typer.Option(metavar="COUNT", help="How many plans to rank; by default the problem's own.")
     ] = None,
+    orders: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Plan for these orders of the ranks, the compute-only CSV of torch.distributed.pipelining, instead of "
+            "the problem's schedule.",
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Find ranked plans for a problem, and prove how good they are.
@@ -53,13 +61,15 @@ def plan(
     Exit codes: 0 done, 2 bad input, 3 infeasible, 4 no solution in time, 1 anything else.
     """
     from partita.models.errors import InvalidInput
-    from partita.service.files import ProblemFile, check_writable
+    from partita.service.files import STANDARD, OrdersFile, ProblemFile, check_writable
     from partita.service.interrupt import ends_at_once
     from partita.service.progress import watching
 
+    if problem == orders == STANDARD:
+        raise Stopped("PROBLEM and --orders cannot both be standard input; name one file", BAD_INPUT)
     if output is not None:
         check_writable(output)
-    file = ProblemFile(problem)
+    file = ProblemFile(problem, None if orders is None else OrdersFile(orders))
     asked = _with_options(
         file.problem,
         {"time_limit_s": time_limit, "solver": None if solver is None else solver.value, "candidates": candidates},

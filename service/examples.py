@@ -73,6 +73,32 @@ GRAPH: dict[str, Any] = {
 }
 """Layers that form a graph, on two nodes with a slow link between them."""
 
+COMPARISON: dict[str, Any] = {
+    **CHAIN,
+    "model": {
+        "name": "chain of eight layers under several schedules",
+        "layers": [
+            {
+                "name": f"block.{number}",
+                "forward_s": 0.010,
+                "backward_s": 0.019,
+                "weight_gradient_s": 0.009,
+                "weight_bytes": "400MB",
+                "activation_bytes": "500MB",
+                "weight_gradient_bytes": "300MB",
+                "output_bytes": "32MB",
+            }
+            for number in range(8)
+        ],
+    },
+    "training": {
+        "schedule": ["1f1b", "zb_h1", {"kind": "interleaved_1f1b", "chunks_per_rank": 2}, "zb_v"],
+        "num_microbatches": 8,
+        "sequence_length": 2048,
+    },
+}
+"""A chain on one node under each of four schedules, the number of stages left open."""
+
 TOO_LARGE: dict[str, Any] = {
     "model": {"name": "one layer too large", "layers": [{"name": "only", "forward_s": 1.0, "weight_bytes": "100GB"}]},
     "cluster": {
@@ -86,6 +112,7 @@ TOO_LARGE: dict[str, Any] = {
 PLANS: dict[str, dict[str, Any]] = {
     "chain": {"summary": "A chain of six layers on three of four devices", "value": CHAIN},
     "graph": {"summary": "A graph with a skip and a tied head on two nodes", "value": GRAPH},
+    "schedules": {"summary": "Four schedules compared, best first", "value": COMPARISON},
     "too_large": {"summary": "No plan: the answer is 'infeasible' and says why", "value": TOO_LARGE},
 }
 """Bodies of POST /v1/plans."""

@@ -8,14 +8,23 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from partita.models.answer import Answer, Candidate
 from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
+from partita.models.schedule import Schedule
 
 STANDARD = "-"
 """The name that stands for standard input."""
+SCHEDULE = "/training/schedule"
+"""Where a problem has its schedule."""
+ROWS = "write one row per rank, such as 0F0,0F1,0B0,0B1"
+"""How orders are written."""
+
+NO_PROBLEM = "this answer does not hold its problem; plan again with -o FILE, or over REST with ?include=problem"
+"""Why an answer is not enough by itself."""
 
 
 class BadFile(Exception):
@@ -43,8 +52,55 @@ def read_bytes(name: str) -> bytes:
         raise BadFile(name, [f"cannot be read: {reason}; give the path of a file, or - for standard input"]) from None
 
 
+class OrdersFile:
+    """The orders of all ranks as CSV, and where they came from.
+
+    Raises
+    ------
+    BadFile
+        When the file cannot be read or holds anything but actions; what they do is checked with the problem.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        try:
+            text = read_bytes(name).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise BadFile(name, [f"not text in UTF-8; {ROWS}"]) from None
+        if not text.strip():
+            raise BadFile(name, [f"empty; {ROWS}"])
+        try:
+            self._schedule = validate(Schedule, {"kind": "custom", "orders": text})
+        except InvalidInput as error:
+            raise self.refused(error.faults) from None
+
+    def replace_schedule(self, problem: object) -> object:
+        """Put these orders in the place of a problem's schedule; the problem is what ``read_json`` gave."""
+        training = problem.get("training") if isinstance(problem, dict) else None
+        if not isinstance(problem, dict) or not isinstance(training, dict):
+            return problem  # which is refused for that
+        return {**problem, "training": {**training, "schedule": self._schedule}}
+
+    def refused(self, faults: Iterable[Fault]) -> BadFile:
+        """Make the error for faults in the schedule."""
+        return BadFile(self.name, [self._line(fault) for fault in faults])
+
+    def _line(self, fault: Fault) -> str:
+        """Give a fault with its place in the file: row and action, or the whole."""
+        steps = fault.pointer.removeprefix(SCHEDULE).removeprefix("/orders").removeprefix("/").split("/")
+        places = [f"{name} {int(step) + 1}" for name, step in zip(("row", "action"), steps, strict=False) if step]
+        return str(replace(fault, pointer=", ".join(places))) if places else fault.detail
+
+
 class ProblemFile:
     """A problem and where it came from: a file of its own, or an answer that holds it.
+
+    Parameters
+    ----------
+    name
+        Of the file.
+    orders
+        What replaces the problem's schedule, where given.
 
     Raises
     ------
@@ -52,8 +108,9 @@ class ProblemFile:
         When the file cannot be read or is not valid.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, orders: OrdersFile | None = None) -> None:
         self.name = name
+        self._orders = orders
         self._prefix = ""
         try:
             data = read_json(read_bytes(name))
@@ -61,13 +118,18 @@ class ProblemFile:
                 self._prefix = "/problem"
                 data = data.get("problem")
                 if data is None:
-                    raise InvalidInput.at("", "this answer does not hold its problem; plan again with -o", None)
-            self.problem = validate(Problem, data)
+                    raise InvalidInput.at("", NO_PROBLEM, None)
+            self.problem = validate(Problem, data if orders is None else orders.replace_schedule(data))
         except InvalidInput as error:
             raise self.refused(error.faults) from None
 
     def refused(self, faults: Iterable[Fault]) -> BadFile:
-        """Make the error for faults in the problem."""
+        """Make the error for faults in the problem, or in the orders where any is there."""
+        faults = list(faults)
+        if self._orders is not None:
+            ordered = [fault for fault in faults if f"{fault.pointer}/".startswith(f"{SCHEDULE}/")]
+            if ordered:
+                return self._orders.refused(ordered)
         return BadFile(self.name, [replace(fault, pointer=self._prefix + fault.pointer) for fault in faults])
 
 
@@ -129,6 +191,47 @@ class PlanFile:
         return BadFile(self.name, [replace(fault, pointer=self._prefix + fault.pointer) for fault in faults])
 
 
+class AnswerFile:
+    """An answer that holds its problem, and where it came from.
+
+    Attributes
+    ----------
+    answer, problem, candidate
+        The answer, the problem that it holds, and the plan chosen.
+
+    Raises
+    ------
+    BadFile
+        When the file cannot be read, is no valid answer, or lacks its problem or the plan.
+    """
+
+    def __init__(self, name: str, rank: int) -> None:
+        self.name, self._rank = name, rank
+        try:
+            data = read_json(read_bytes(name))
+            if not isinstance(data, dict) or not is_answer(data):
+                raise InvalidInput.at("", "expected an answer, as partita plan PROBLEM -o ANSWER writes it", None)
+            self.answer = validate(Answer, data)
+            if self.answer.problem is None:
+                raise InvalidInput.at("/problem", NO_PROBLEM, None)
+            _candidate_plan(data, rank)
+        except InvalidInput as error:
+            raise BadFile(name, error.faults) from None
+        self.problem: Problem = self.answer.problem
+        self.candidate: Candidate = self.answer.candidates[rank - 1]
+
+    def refused(self, faults: Iterable[Fault]) -> BadFile:
+        """Make the error for faults in the problem or, with pointers from ``/plan`` on, in the candidate."""
+        return BadFile(self.name, [replace(fault, pointer=self._place(fault.pointer)) for fault in faults])
+
+    def _place(self, pointer: str) -> str:
+        """Find the place in the answer."""
+        first, _, rest = pointer.removeprefix("/").partition("/")
+        if first != "plan":
+            return f"/problem{pointer}"
+        return f"/candidates/{self._rank - 1}" + (f"/{rest}" if rest else "")
+
+
 def stem(name: str) -> str | None:
     """Give the name of a file without folder and ending; None for standard input."""
     return None if name == STANDARD else Path(name).stem
@@ -158,8 +261,8 @@ def _only(wanted: Iterable[str], members: dict[str, object]) -> dict[str, object
     return {key: members[key] for key in wanted if key in members}
 
 
-def check_writable(name: str) -> None:
-    """Refuse, before any work, a place where nothing can be written.
+def check_writable(name: str, *, otherwise: str = "use --json instead") -> None:
+    """Refuse, before any work, a place where nothing can be written; ``otherwise`` leads to standard output.
 
     Raises
     ------
@@ -168,24 +271,25 @@ def check_writable(name: str) -> None:
     """
     path = Path(name)
     if name == STANDARD:
-        raise BadFile("-o -", ["give a path; for standard output use --json instead"])
+        raise BadFile("-o -", [f"give a path; for standard output {otherwise}"])
     if path.is_dir():
         raise BadFile(name, ["cannot be written: it is a folder; give the path of a file"])
     if not path.parent.is_dir():
         raise BadFile(name, [f"cannot be written: there is no folder {path.parent}; create it first"])
 
 
-def write_whole(name: str, text: str) -> None:
-    """Write a file so that it is either as before or whole, whatever happens."""
+def write_whole(name: str, content: str | bytes) -> None:
+    """Write a file so that it is either as before or whole, whatever happens; text as UTF-8."""
+    data = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(name))
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        path.write_text(text, encoding="utf-8")  # a device or a pipe
+        path.write_bytes(data)  # a device or a pipe
         return
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, mode)

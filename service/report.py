@@ -1,6 +1,6 @@
 """An answer as a report for people."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from io import StringIO
 from math import isclose
 from typing import IO
@@ -10,29 +10,23 @@ from rich.table import Table
 from rich.text import Text
 
 from partita.models.answer import Answer, Baseline, Candidate, Infeasibility
-from partita.models.answer_plan import Metrics, Stage
+from partita.models.answer_plan import Metrics
 from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
 from partita.service.proof import objective_text, objective_value, proof_sentence
-from partita.service.wording import (
-    NO_BREAK,
-    counted,
-    device_ranges,
-    first_few,
-    node_runs,
-    percent,
-    seconds,
-    significant,
-    sized,
-    spans,
-    unbroken,
+from partita.service.report_tables import (
+    KEPT,
+    candidate_table,
+    is_shared,
+    is_split,
+    rank_table,
+    schedule_table,
+    stage_table,
 )
+from partita.service.schedule_words import schedule_name
+from partita.service.wording import NO_BREAK, counted, percent, seconds, significant, sized, unbroken
 
-MOST_SPANS = 3
-"""Most ranges of layers that are named for one stage."""
-MOST_DEVICES = 4
-"""Most ranges of devices that are named for one stage."""
 PIPED_WIDTH = 120
 """Columns of a report that goes to a file."""
 SAME = 1e-9
@@ -71,22 +65,43 @@ def _print(answer: Answer, problem: Problem, console: Console, title: str | None
     console.print(Text(_headline(answer, problem, title), style="bold"))
     if answer.candidates:
         best = answer.candidates[0]
-        console.print(_stage_table(best, problem))
-        reserve = max(stage.memory.reserve_bytes for stage in best.stages)
-        if reserve:
-            console.print(f"Memory includes the reserve of {sized(reserve)}.")
+        _print_plan(best, problem, console)
         console.print()
         console.print(_figures(answer, best))
     for text in _explanation(answer, problem):
         console.print(unbroken(text) if isinstance(text, str) else text)
+    if answer.schedules:
+        console.print()
+        console.print(schedule_table(answer, problem.training.schedules))
     if len(answer.candidates) > 1:
         console.print()
-        console.print(_candidate_table(answer))
+        console.print(candidate_table(answer, problem.training.schedules))
     for title, lines in (("Assumptions", answer.assumptions), ("Warnings", answer.warnings)):
         if lines:
             console.print(Text(f"\n{title}", style="bold yellow" if title == "Warnings" else "bold"))
         for line in lines:
             console.print(f"- {line}")
+
+
+def _print_plan(plan: Candidate, problem: Problem, console: Console) -> None:
+    """Print stages and devices, and what has to be known to read the tables."""
+    console.print(stage_table(plan, problem))
+    if is_split(plan):
+        console.print(KEPT)
+    if is_shared(plan):
+        console.print("Memory: a stage's share of its device.\n")
+        console.print(rank_table(plan))
+    reserve = max(stage.memory.reserve_bytes for stage in plan.stages)
+    if reserve:
+        console.print(f"Memory includes the reserve of {sized(reserve)}.")
+
+
+def _devices(answer: Answer, problem: Problem) -> str:
+    """Say how many devices there are, and how many the best plan uses where it leaves some idle."""
+    every = counted(problem.cluster.num_devices, "device")
+    stages = answer.candidates[0].stages if answer.candidates else ()
+    used = len({device for stage in stages for device in stage.devices})
+    return every if used in (0, problem.cluster.num_devices) else f"{used} of {every}"
 
 
 def _headline(answer: Answer, problem: Problem, title: str | None) -> str:
@@ -95,45 +110,19 @@ def _headline(answer: Answer, problem: Problem, title: str | None) -> str:
     unnamed = problem.model.name == ModelProfile.model_fields["name"].default
     return (
         f"{title if title and unnamed else problem.model.name}: {counted(len(problem.model.layers), 'layer')}, {stages}"
-        f"{problem.training.schedule.kind}, "
+        f"{_schedule_text(answer, problem)}, "
         f"{counted(problem.training.num_microbatches, 'microbatch', 'microbatches')}, "
-        f"{counted(problem.cluster.num_devices, 'device')}: {answer.status.replace('_', ' ')}"
+        f"{_devices(answer, problem)}: {answer.status.replace('_', ' ')}"
     )
 
 
-def _stage_table(candidate: Candidate, problem: Problem) -> Table:
-    """Show where every layer runs, how long it takes and how full the devices are."""
-    recomputes = any(stage.recompute for stage in candidate.stages)
-    position = problem.model.layer_index()
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("Stage", "Layers", "Count", "Forward", "Backward", "Memory", "of", "Used", "Devices"):
-        right = name in ("Stage", "Count", "Forward", "Backward", "Memory", "of", "Used")
-        table.add_column(name, justify="right" if right else "left", no_wrap=right, overflow="fold")
-    if recomputes:
-        table.add_column("Recomputed", justify="right")
-    for stage in candidate.stages:
-        memory = stage.memory
-        cells = [
-            str(stage.index),
-            _layer_ranges(stage, position),
-            str(len(stage.layers)),
-            seconds(stage.forward_s),
-            seconds(stage.backward_s),
-            sized(memory.total_bytes),
-            sized(memory.capacity_bytes),
-            f"{memory.total_bytes / memory.capacity_bytes:.0%}" if memory.capacity_bytes else "",
-            first_few(device_ranges(stage.devices), MOST_DEVICES),
-        ]
-        full = memory.total_bytes > memory.capacity_bytes
-        table.add_row(*cells, *([str(len(stage.recompute))] if recomputes else []), style="red" if full else None)
-    return table
-
-
-def _layer_ranges(stage: Stage, position: Mapping[str, int]) -> str:
-    """Name the layers of a stage as ranges in the order of the model."""
-    names = {position[name]: name for name in stage.layers if name in position}
-    ranges = [names[first] if first == last else f"{names[first]} … {names[last]}" for first, last in spans(names)]
-    return first_few(ranges, MOST_SPANS)
+def _schedule_text(answer: Answer, problem: Problem) -> str:
+    """Name the schedule of the best plan, and how many were compared."""
+    schedules = problem.training.schedules
+    if len(schedules) == 1:
+        return schedules[0].kind
+    compared = counted(len(schedules), "schedule")
+    return f"{schedule_name(answer.candidates[0].schedule, schedules)} of {compared}" if answer.candidates else compared
 
 
 def _figures(answer: Answer, best: Candidate) -> Table:
@@ -141,13 +130,19 @@ def _figures(answer: Answer, best: Candidate) -> Table:
     metrics = best.metrics
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_row("Iteration time", f"{seconds(metrics.iteration_time_s)}, predicted")
+    if metrics.queued_iteration_time_s is not None and metrics.queueing_gap is not None:
+        queued, gap = seconds(metrics.queued_iteration_time_s), metrics.queueing_gap
+        waiting = "the same" if gap < SAME else f"{percent(gap)} of it by waiting"
+        grid.add_row("  with queues for links", unbroken(f"{queued}, {waiting}"))
     for name, baseline in answer.baselines.items():
         grid.add_row(f"  {BASELINES.get(name, name)}", unbroken(_comparison(baseline, metrics, answer.objective)))
     if metrics.tokens_per_second is not None:
         grid.add_row("Throughput", f"{significant(metrics.tokens_per_second)} tokens/s")
     if metrics.bubble_fraction is not None:
         grid.add_row("Bubble", f"{percent(metrics.bubble_fraction)} of device time")
-    grid.add_row("Bottleneck", f"{seconds(metrics.bottleneck_time_s)} per microbatch")
+    rate = metrics.microbatches_per_second
+    steady = "" if rate is None else f": {significant(rate)} microbatches/s in steady state"
+    grid.add_row("Bottleneck", unbroken(f"{seconds(metrics.bottleneck_time_s)} per microbatch{steady}"))
     grid.add_row("Peak memory", sized(metrics.peak_memory_bytes))
     grid.add_row("Between nodes", f"{sized(metrics.inter_node_bytes)} per iteration")
     return grid
@@ -188,35 +183,3 @@ def _why(infeasibility: Infeasibility) -> Iterator[str]:
         yield f"Limits in force: {', '.join(infeasibility.limits_in_force)}"
     if infeasibility.smallest_change:
         yield f"Smallest change that would do: {infeasibility.smallest_change}"
-
-
-def _candidate_table(answer: Answer) -> Table:
-    """Show all candidates by their main figures."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    columns = dict.fromkeys(("Rank", objective_text(answer.objective), "Iteration time", "Peak memory"))
-    for name in columns:
-        table.add_column(name, justify="right", overflow="fold")
-    sizes = [" ".join(str(len(stage.layers)) for stage in candidate.stages) for candidate in answer.candidates]
-    table.add_column("Layers per stage", overflow="fold")
-    placements = _placements(answer.candidates, sizes)
-    if placements:
-        table.add_column("Placement", overflow="fold")
-    for number, candidate in enumerate(answer.candidates):
-        cells = {
-            "Rank": str(candidate.rank),
-            "Iteration time": seconds(candidate.metrics.iteration_time_s),
-            "Peak memory": sized(candidate.metrics.peak_memory_bytes),
-            objective_text(answer.objective): objective_value(answer.objective, candidate.metrics),
-        }
-        table.add_row(*(cells[name] for name in columns), sizes[number], *placements[number : number + 1])
-    return table
-
-
-def _placements(candidates: Sequence[Candidate], sizes: Sequence[str]) -> list[str]:
-    """Tell plans with equal sizes apart: by the nodes in the order of the stages, or else by the devices."""
-    if len(set(sizes)) == len(sizes):
-        return []
-    devices = [[device for stage in candidate.stages for device in stage.devices] for candidate in candidates]
-    nodes = [node_runs(found) for found in devices]
-    distinct = len(set(zip(sizes, nodes, strict=True))) == len(sizes)
-    return nodes if distinct else [" ".join(found) for found in devices]

@@ -22,6 +22,11 @@ def significant(number: float, digits: int = 4) -> str:
     return f"{number:,.{max(0, digits - 1 - exponent)}f}".replace(",", " ")
 
 
+def unit_of_seconds(value: float) -> tuple[str, float]:
+    """Give the unit that suits a time, and its seconds."""
+    return next(((unit, size) for unit, size in _SECONDS if abs(value) >= size), _SECONDS[0])
+
+
 def seconds(value: float) -> str:
     """Write a time in the unit that suits it."""
     for unit, size in _SECONDS:

@@ -21,12 +21,12 @@ MAY_IMPORT = {
 OUTSIDE = {
     "models": {"pydantic", "pydantic_core"},
     "solver": {"highspy", "numpy", "ortools", "pulp", "pydantic"},
-    "service": {"fastapi", "pydantic", "pydantic_core", "rich", "starlette", "typer", "uvicorn"},
+    "service": {"fastapi", "pydantic", "pydantic_core", "rich", "starlette", "typer", "uvicorn", "vl_convert"},
 }
 """The libraries that each part may use besides Python's own."""
 
 SOLVERS = {"pulp", "ortools", "highspy"}
-WEB = {"fastapi", "starlette", "uvicorn", "typer", "rich"}
+WEB = {"fastapi", "starlette", "uvicorn", "typer", "rich", "vl_convert"}
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:

@@ -1,10 +1,14 @@
 """Tests that what the README shows is what happens."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
+
+from partita.models.schedule import Schedule, ScheduleKind
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -43,3 +47,57 @@ def test_the_other_commands_work(tmp_path: Path) -> None:
     )
     assert "557.6 ms, the same" in run.stdout
     assert "imported: 2 layers" in run.stdout
+
+
+def test_the_timeline_is_the_real_one(tmp_path: Path) -> None:
+    """Tests that the commands for timelines work, and that the text is the one shown."""
+    problem = re.search(r"cat > problem.json <<'END'\n(.*?)\nEND\n", README, re.DOTALL)
+    commands = re.search(r"```sh\n([^`]*? timeline .*?)```", README, re.DOTALL)
+    shown = re.search(r"```text\n(1f1b: .*?)\n```", README, re.DOTALL)
+    assert problem and commands and shown
+    (tmp_path / "problem.json").write_text(problem[1], encoding="utf-8")
+    run = subprocess.run(
+        ["sh", "-e", "-c", commands[1].replace(".venv/bin/partita", f"{sys.executable} -m partita.service")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.rstrip().endswith(shown[1])
+    assert (tmp_path / "timeline.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert (tmp_path / "trace.json").stat().st_size > 1000
+
+
+def test_every_schedule_is_listed() -> None:
+    """Tests that the table has a row for every schedule, and says what each runs on a rank."""
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \| (\w[^|]*) \|", README, re.MULTILINE)
+    listed = {name: (stages, backward) for names, stages, backward in rows for name in re.findall(r"\w+", names)}
+    assert set(listed) == set(get_args(ScheduleKind))
+    for name, (stages, backward) in listed.items():
+        if name != "custom":
+            schedule = Schedule.model_validate({"kind": name})
+            assert schedule.chunks == (1 if stages == "r" else 2)
+            assert schedule.splits == backward.endswith("split")
+            assert schedule.trains == (backward != "none")
+
+
+def test_the_orders_are_orders(tmp_path: Path) -> None:
+    """Tests that the custom schedule shown can be read, and that orders go out and in as shown."""
+    shown = re.search(r"```json\n(\{\"kind\": \"custom\".*?)\n```", README)
+    problem = re.search(r"cat > problem.json <<'END'\n(.*?)\nEND\n", README, re.DOTALL)
+    commands = re.search(r"```sh\n([^`]*? export torch-orders .*?)```", README, re.DOTALL)
+    assert shown and problem and commands
+    assert Schedule.model_validate(json.loads(shown[1])).stages == 2
+    (tmp_path / "problem.json").write_text(problem[1], encoding="utf-8")
+    whole = f".venv/bin/partita plan problem.json -o answer.json > first.txt\n{commands[1]}"
+    run = subprocess.run(
+        ["sh", "-e", "-c", whole.replace(".venv/bin/partita", f"{sys.executable} -m partita.service")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first = (tmp_path / "first.txt").read_text(encoding="utf-8")
+    assert run.stdout == first.replace("1f1b", "custom")

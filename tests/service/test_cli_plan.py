@@ -124,7 +124,11 @@ def test_no_solution(file, monkeypatch):
             "/model/layers/0/forward_s: must be at least 0 (got -1)",
         ),
         (chain(training__num_stages=7), "/training/num_stages: 7 stages need a layer each"),
-        (chain(training__schedule="zb_v"), "/training/schedule"),
+        (
+            chain(training__schedule="dualpipe_v", training__num_microbatches=1),
+            "/training/num_microbatches: dualpipe_v on 1 rank needs at least 2 microbatches",
+        ),
+        (chain(training__per_stage_degrees=True), "/training/per_stage_degrees: not supported yet"),
         ({"status": "optimal", "problem_digest": "x", "problem": None}, "/problem: this answer does not hold"),
         ({"status": "optimal", "problem_digest": "x", "problem": {}}, "/problem/model: required"),
     ],
@@ -241,10 +245,10 @@ def test_evaluate_a_plan_that_does_not_fit(file):
 
 def test_evaluate_blames_the_problem(file):
     """Tests that what is wrong with the problem is told with the problem's file."""
-    problem = file(chain(training__schedule="zb_v"))
+    problem = file(chain(constraints={"recompute": "choose"}))
     called = partita("evaluate", problem, file({"stage_sizes": [2, 1]}, "plan.json"))
     assert called.exit_code == 2
-    assert called.err.startswith(f"{problem}: /training/schedule")
+    assert called.err.startswith(f"{problem}: /constraints/recompute: not supported yet")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ EXAMPLES = [
 EXPECTED = {
     "chain": "optimal",
     "graph": "optimal",
+    "schedules": "optimal",
     "too_large": "infeasible",
     "sizes": "feasible",
     "stages": "feasible",
@@ -35,6 +36,14 @@ def test_examples_work_as_they_stand(real_client, path, name, body):
     response = real_client.post(path, json=body)
     assert response.status_code == 200, response.text
     assert response.json()["status"] == EXPECTED[name]
+
+
+def test_the_comparison_has_every_schedule(real_client):
+    """Tests that the example that compares schedules is answered with a result for each, best first."""
+    found = real_client.post("/v1/plans", json=examples.COMPARISON).json()
+    asked = [each if isinstance(each, str) else each["kind"] for each in examples.COMPARISON["training"]["schedule"]]
+    assert sorted(result["schedule"]["kind"] for result in found["schedules"]) == sorted(asked)
+    assert found["schedules"][0]["schedule"] == found["candidates"][0]["schedule"]
 
 
 def test_all_examples_are_shown():

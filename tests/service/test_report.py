@@ -3,10 +3,10 @@
 import io
 
 import pytest
+from small_answers import answer, candidate, metrics, report, stage
 from small_problems import as_bytes, chain, too_large
 
-from partita.models.answer import Answer, Baseline, Candidate, Finding, Infeasibility
-from partita.models.answer_plan import Memory, Metrics, Stage
+from partita.models.answer import Baseline, Finding, Infeasibility
 from partita.models.problem import read_problem
 from partita.service.proof import objective_text, objective_value, proof_sentence
 from partita.service.report import print_report
@@ -20,8 +20,6 @@ from partita.service.wording import (
     sized,
     spans,
 )
-
-PROBLEM = read_problem(as_bytes(chain()))
 
 
 @pytest.mark.parametrize(
@@ -88,54 +86,6 @@ def test_lists():
     )
 
 
-def metrics(time=12.0, tokens=100.0, bubble=0.25):
-    return Metrics(
-        iteration_time_s=time,
-        tokens_per_second=tokens,
-        peak_memory_bytes=2**30,
-        bottleneck_time_s=3.0,
-        bubble_fraction=bubble,
-        inter_node_bytes=0,
-    )
-
-
-def stage(index, *layers, total=10, recompute=()):
-    zero = dict.fromkeys(Memory.model_fields, 0)
-    return Stage(
-        index=index,
-        rank=index,
-        devices=(f"node0:{index}",),
-        layers=layers,
-        recompute=recompute,
-        forward_s=1.0,
-        backward_s=0.0,
-        weight_gradient_s=0.0,
-        memory=Memory(**{**zero, "total_bytes": total, "capacity_bytes": 20}),
-    )
-
-
-def answer(**changes):
-    whole = {
-        "status": "optimal",
-        "objective": "iteration_time",
-        "best_bound": 12.0,
-        "relative_gap": 0.0,
-        "candidates": (
-            Candidate(rank=1, metrics=metrics(), stages=(stage(0, "a", "c"), stage(1, "b")), boundaries=()),
-        ),
-        "problem_digest": "sha256:0",
-        "version": "0",
-        **changes,
-    }
-    return Answer(**whole)
-
-
-def report(given, problem=PROBLEM):
-    file = io.StringIO()
-    print_report(given, problem, file)
-    return file.getvalue()
-
-
 def test_layers_that_are_not_neighbors():
     """Tests that a stage of a graph shows its layers as ranges."""
     lines = report(answer()).splitlines()
@@ -146,12 +96,7 @@ def test_layers_that_are_not_neighbors():
 
 def test_recompute_and_unknown_figures():
     """Tests that recomputed layers are counted and that what is unknown is left out."""
-    one = Candidate(
-        rank=1,
-        metrics=metrics(tokens=None, bubble=None),
-        stages=(stage(0, "a", "b", "c", recompute=("a", "b")),),
-        boundaries=(),
-    )
+    one = candidate(stage(0, "a", "b", "c", recompute=("a", "b")), metrics=metrics(tokens=None, bubble=None))
     text = report(answer(candidates=(one,)))
     assert "Recomputed" in text
     assert "Throughput" not in text
@@ -182,7 +127,7 @@ def test_baselines_by_what_was_asked_for():
 
 def test_baseline_of_a_plan_that_takes_no_time():
     """Tests that nothing is divided by zero."""
-    instant = Candidate(rank=1, metrics=metrics(0.0), stages=(stage(0, "a", "b", "c"),), boundaries=())
+    instant = candidate(stage(0, "a", "b", "c"), metrics=metrics(0.0))
     baselines = {"uniform": Baseline(metrics=metrics(1.0), stage_sizes=(3,), fits=True)}
     assert "with equal numbers of layers  1.000 s" in report(answer(candidates=(instant,), baselines=baselines))
 
@@ -205,7 +150,7 @@ def test_several_candidates():
     """Tests that the ranked plans are listed with the objective, once."""
     first = answer().candidates[0]
     text = report(answer(candidates=(first, first.model_copy(update={"rank": 2}))))
-    assert "Rank  Iteration time  Peak memory  Layers per stage" in text
+    assert "Plan  Iteration time  Peak memory  Layers per stage" in text
     weighted = answer(objective={"iteration_time_s": 1.0}, candidates=(first, first))
     assert "Weighted sum" in report(weighted)
 
@@ -288,7 +233,7 @@ def test_name_of_an_unnamed_model():
 def placed(rank, *devices):
     stages = (stage(0, "a", "b"), stage(1, "c"))
     stages = tuple(one.model_copy(update={"devices": (at,)}) for one, at in zip(stages, devices, strict=True))
-    return Candidate(rank=rank, metrics=metrics(), stages=stages)
+    return candidate(*stages, rank=rank)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +249,7 @@ def test_plans_of_equal_sizes(second, words):
     assert "Placement" in text
     for part in words:
         assert part in text
-    other = Candidate(rank=2, metrics=metrics(), stages=(stage(0, "a"), stage(1, "b", "c")))
+    other = candidate(stage(0, "a"), stage(1, "b", "c"), rank=2)
     assert "Placement" not in report(answer(candidates=(placed(1, "node0:0", "node0:1"), other)))
 
 
@@ -312,7 +257,7 @@ def test_reserve():
     """Tests that the table says that a reserve is part of the memory, where there is one."""
     one = stage(0, "a", "b", "c")
     kept = one.model_copy(update={"memory": one.memory.model_copy(update={"reserve_bytes": 2**30})})
-    plans = [(Candidate(rank=1, metrics=metrics(), stages=(part,)),) for part in (one, kept)]
+    plans = [(candidate(part),) for part in (one, kept)]
     assert "reserve" not in report(answer(candidates=plans[0]))
     assert "Memory includes the reserve of 1.00 GiB." in report(answer(candidates=plans[1]))
 

@@ -86,7 +86,7 @@ def test_large_bodies_pass():
 
 def test_a_process_that_does_not_listen_is_killed():
     """Tests that a body that nobody takes does not hold up the server for ever."""
-    process = SolveProcess(Task("plan", b"x" * 50_000_000), Settings(reading_s=0.3), _never_called)
+    process = SolveProcess(Task("plan", b"x" * 50_000_000), Settings(reading_s=0.3), solve_doubles.large)
     from multiprocessing.connection import Connection
     from unittest import mock
 
@@ -97,10 +97,6 @@ def test_a_process_that_does_not_listen_is_killed():
     send = Connection.send
     with mock.patch.object(Connection, "send", stopped):
         assert process.run() == Overran(0.3, True)
-
-
-def _never_called(task, settings, accepted):
-    raise AssertionError
 
 
 def test_kill_from_another_thread(tmp_path):
