@@ -3,11 +3,38 @@
 import numpy as np
 
 from partita.models.document import validate
+from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
+from partita.models.schedule import Schedule
+from partita.solver.divisions import uniform_sizes
+from partita.solver.review import evaluate_plan
 
 DEVICES_PER_NODE = 8
 STATE_BYTES_PER_WEIGHT_BYTE = 9
 """Weights, gradients and optimizer state of ``adam_mixed``."""
+
+
+SPLIT_SHARE = 0.45
+"""The part of a backward pass that is its weight gradient."""
+
+
+def scheduled(kind: str, num_layers: int, num_ranks: int, num_microbatches: int, seed: int, seconds: float) -> Problem:
+    """Give the same chain for another schedule, with a memory limit that binds as much.
+
+    A device holds 5 % more than the fullest rank of an equal division needs.
+    """
+    problem = chain(num_layers, num_ranks, num_microbatches, seed, 1, seconds).model_dump(mode="json")
+    schedule = validate(Schedule, {"kind": kind})
+    stages = num_ranks * schedule.chunks
+    problem["training"] |= {"schedule": kind, "num_stages": stages}
+    for layer in problem["model"]["layers"]:
+        layer["weight_gradient_s"] = SPLIT_SHARE * layer["backward_s"]
+    memory = problem["cluster"]["devices"]["gpu"]
+    memory["memory_bytes"] = 2**60
+    plan = GivenPlan(stage_sizes=tuple(uniform_sizes(num_layers, stages)))
+    needed = evaluate_plan(validate(Problem, problem), plan).candidates[0].metrics.peak_memory_bytes
+    memory["memory_bytes"] = int(1.05 * needed)
+    return validate(Problem, problem)
 
 
 def chain(
