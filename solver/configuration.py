@@ -332,11 +332,11 @@ class Configuration:
         Gives the plan, unless it breaks a limit, and whether its path was news.
         """
         tools, judge = self.tools, self.tools.judge
-        judged = judge.judge([plan])[0]
+        (measures,) = judge.measure_all([plan], with_paths=True)
+        judged, news = judge.assess(plan, measures), False
         tools.plans.add(judged)
-        news = False
         if self._pool is not None and plan.num_stages == self.num_stages:
-            news = learn(self._pool, judge, [judge.measure(plan)]) > 0
+            news = learn(self._pool, judge, [measures]) > 0
         if judged is not None and tools.tactics.warm_start:
             self._improve(judged, judge.groups.total_order, deadline)
         return judged, news

@@ -144,9 +144,13 @@ class Judge:
             self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)
         ]
 
+    def assess(self, plan: Plan, measures: Measures) -> Judged | None:
+        """Judge a plan that has been measured; None where it breaks a limit or a constraint."""
+        return self._judged(plan, measures) if self.admits(plan.stage) else None
+
     def rejudge(self, judged: "Judged") -> "Judged | None":
         """Judge a plan that another judge of the same problem has measured."""
-        return self._judged(judged.plan, judged.measures) if self.admits(judged.plan.stage) else None
+        return self.assess(judged.plan, judged.measures)
 
     def _judged(self, plan: Plan, measures: Measures) -> Judged | None:
         if measures.peak_memory > self.capacity:
@@ -173,8 +177,12 @@ class Judge:
 
     def measure(self, plan: Plan) -> Measures:
         """Measure one plan, whether or not it is allowed."""
-        expanded = (plan.stage[self.groups.group_of], plan.location)
-        return measure(self.instance, self.figures, plan.num_stages, [expanded])[0]
+        return self.measure_all([plan])[0]
+
+    def measure_all(self, plans: Sequence[Plan], with_paths: bool = False) -> list[Measures]:
+        """Measure plans of equally many stages, whether or not they are allowed."""
+        expanded = [(plan.stage[self.groups.group_of], plan.location) for plan in plans]
+        return measure(self.instance, self.figures, plans[0].num_stages, expanded, with_paths)
 
     def most_memory(self, in_flight: int) -> int:
         """Give the bytes of everything on one stage that keeps so many microbatches, receive buffers apart."""

@@ -6,7 +6,7 @@ after it that of its suffix, each visited at least as often as the path visits t
 reached from both ends is dropped, and the rest is looked at again until nothing changes.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,14 +50,11 @@ class Window:
         First and last position at which each stage can start, and the end, shape (S + 1,).
     allowed
         For every stage, which intervals it can have, shape (starts, ends) within the windows; None for all.
-    pairs
-        As in ``Corridor``, where every rank runs two stages.
     """
 
     low: IntArray
     high: IntArray
     allowed: list[BoolArray] | None
-    pairs: list[tuple[IntArray, IntArray, IntArray]] = field(default_factory=list)
 
 
 def prune(
@@ -74,18 +71,17 @@ def prune(
     if ends is None:
         return None
     low, high = ends
-    pairs: list[tuple[IntArray, IntArray, IntArray]] = []
     for _ in range(ROUNDS_BY_RANK if two_tracks(frame.pipeline) == "v" else 0):
         corridor = _by_rank(view, frame, cutoffs, pool, (low, high), deadline)
         if corridor.empty:
             return None
         if (low == corridor.low).all() and (high == corridor.high).all():
             break
-        low, high, pairs = corridor.low, corridor.high, corridor.pairs
+        low, high = corridor.low, corridor.high
     if int(((high - low + 1)[:-1] * (high - low + 1)[1:]).sum()) > MOST_INTERVALS:
         return Window(low, high, None)
     allowed = _fitting(view, frame, cutoffs, (low, high), deadline)
-    window = _drop_unreachable(Window(low, high, allowed, pairs))
+    window = _drop_unreachable(Window(low, high, allowed))
     for _ in range(MOST_ROUNDS if pool is not None and cutoffs.makespan is not None else 0):
         if window is None:
             return None
@@ -364,4 +360,4 @@ def _drop_unreachable(window: Window) -> Window | None:
     for stage, each in enumerate(allowed):
         part = each & through[stage][:, None] & through[stage + 1][None, :]
         kept.append(part[firsts[stage] : lasts[stage] + 1, firsts[stage + 1] : lasts[stage + 1] + 1].copy())
-    return Window(window.low + firsts, window.low + lasts, kept, window.pairs)
+    return Window(window.low + firsts, window.low + lasts, kept)

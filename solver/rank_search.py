@@ -59,9 +59,10 @@ class Trials:
     def measure(self, starts: Sequence[IntArray]) -> int:
         """Keep plans given by the starts of their stages, and their paths; give the best objective known."""
         judge, plans = self._tools.judge, [Plan(stages_of(each), self._location) for each in starts]
-        for judged in judge.judge(plans):
-            self._tools.plans.add(judged)
-        learn(self._pool, judge, [judge.measure(plan) for plan in plans])
+        measured = judge.measure_all(plans, with_paths=True)
+        for plan, measures in zip(plans, measured, strict=True):
+            self._tools.plans.add(judge.assess(plan, measures))
+        learn(self._pool, judge, measured)
         return self._objective
 
     @property
