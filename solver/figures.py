@@ -131,12 +131,14 @@ def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[
     Returns
     -------
     tick, blur
-        Seconds per tick, and the seconds by which a counted time can be off if the tick is coarser; else 0.
+        Seconds per tick, and the seconds by which a counted time can be off where that is more than ``ACCURACY`` of the
+        least that a stage takes on average; else 0.
     """
     fine, coarse = zip(*(_ticks(instance, num_stages, cap) for instance, num_stages in instances), strict=True)
     tick = float(max(min(fine), max(coarse)))
     added_up = max(roundings(instance, usual_path(instance, num_stages)) for instance, num_stages in instances)
-    return tick, added_up * tick if tick > min(fine) else 0.0
+    least = min(float(instance.layers.forward.sum() + instance.layers.backward.sum()) / n for instance, n in instances)
+    return tick, added_up * tick if tick > min(fine) and added_up * tick > ACCURACY * least else 0.0
 
 
 def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, float]:

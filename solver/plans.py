@@ -131,15 +131,8 @@ class Judge:
     def judge(self, plans: Sequence[Plan], with_paths: bool = False) -> list[Judged | None]:
         """Measure plans of equally many stages; None in place of those that break a limit or a constraint."""
         admitted = [self.admits(plan.stage) for plan in plans]
-        expanded = [
-            (plan.stage[self.groups.group_of], plan.location)
-            for plan, fine in zip(plans, admitted, strict=True)
-            if fine
-        ]
-        found: list[Measures] = []
-        if expanded:
-            found = measure(self.instance, self.figures, plans[0].num_stages, expanded, with_paths)
-        measured = iter(found)
+        allowed = [plan for plan, fine in zip(plans, admitted, strict=True) if fine]
+        measured = iter(self.measure_all(allowed, with_paths) if allowed else [])
         return [
             self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)
         ]

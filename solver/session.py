@@ -110,13 +110,12 @@ class Session:
         by_metric = {"iteration_time": limits.iteration_time_s, "bottleneck_time": limits.bottleneck_time_s}
         known = [by_metric.pop(metric, None)]
         if metric != "peak_memory":
-            known += [
-                self._time_of(each) for each in self._in_focus(tuple(self._evaluated(f.judged, 1) for f in found))
-            ]
+            plans = self._in_focus(tuple(self._evaluated(each.judged, 1) for each in found))
+            known += [self._time_of(each) for each in plans]
         if metric == "iteration_time":  # a bottleneck is no longer than its iteration
             by_metric.clear()
-        matter = [min(least) for least in ([each for each in known if each is not None],) if least]
-        matter += [limit for limit in by_metric.values() if limit is not None]
+        least = min((each for each in known if each is not None), default=None)
+        matter = [each for each in (least, *by_metric.values()) if each is not None]
         if matter:
             self.variants = make_variants(self.problem, BEYOND * max(matter))
 
@@ -265,20 +264,15 @@ class Session:
             counted = figures.seconds(judged.objective)
             path = graph_of(variant.instance, judged.plan.num_stages).num_levels
             tolerance = ACCURACY * exact + roundings(variant.instance, path) * figures.tick
-        if (
-            exact <= figures.cap and abs(exact - counted) > tolerance
-        ) or metrics.peak_memory_bytes != judged.measures.peak_memory:
+        wrong = exact <= figures.cap and abs(exact - counted) > tolerance
+        if wrong or metrics.peak_memory_bytes != judged.measures.peak_memory:
             raise InternalError(f"the solver counts {counted!r}, the evaluator {exact!r}")
         return candidate
 
     @property
     def _blur(self) -> float:
-        """Seconds by which a counted time can be off, where that is too much beside the least that a plan takes."""
-        blur = self._judge.figures.blur
-        if not blur:
-            return 0.0
-        least = min(least_objective(each.judge, max(each.stage_counts), "bottleneck_time") for each in self.variants)
-        return blur if blur > ACCURACY * self._judge.figures.seconds(least) else 0.0
+        """Seconds by which a counted time can be off, where that is too much; else 0."""
+        return self._judge.figures.blur
 
     def _in_focus(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Drop candidates that break a time limit or are not counted exactly, and sort the others by exact figures."""
