@@ -69,17 +69,8 @@ class CutPool:
         return rows
 
     def lengths(self, times: IntArray) -> IntArray:
-        """Give the length of every cut's path for plans given by ``cut_times``, shape (N, cuts)."""
+        """Give the length of every cut's path, shape (N, cuts), for the times of plans, shape (N, C)."""
         return times @ self.rows.T
-
-
-def cut_times(times: StageTimes) -> IntArray:
-    """Give a plan's times in the order of a cut's coefficients."""
-    moved = times.moved
-    passes = times.passes.copy()
-    passes[0] += moved.host_forward
-    passes[1] += moved.host_backward
-    return np.concatenate([passes.ravel(), moved.forward, moved.backward])
 
 
 BATCH = 64

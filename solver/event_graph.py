@@ -10,7 +10,6 @@ gradient, then weight gradient where the schedule splits some) and 2 P transfers
 With ``blocking`` the passes contain their transfers, and a receiver starts when the sender starts to send.
 """
 
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -64,7 +63,9 @@ class EventGraph:
         wiring = _Wiring(self)
         self.num_nodes = len(wiring.column)
         self.nodes = wiring
-        self._levels, self._column, self._first, self._source, self._delay = _by_level(wiring)
+        self._levels, self._renumbered, self._first, self._source, self._delay = _by_level(wiring)
+        self._column = np.empty_like(wiring.column)
+        self._column[self._renumbered] = wiring.column
         self._last = np.setdiff1d(np.arange(self.num_nodes), self._source)
         self._rounds = _rounds(self._levels, self._first)
 
@@ -120,11 +121,6 @@ class EventGraph:
         steps = [node[0] for node, _ in self._back(end, self._delays(times[None, :]))]
         original = np.argsort(self._renumbered)
         return original[np.array(steps[::-1], dtype=np.int64)]
-
-    @cached_property
-    def _renumbered(self) -> IntArray:
-        """The place of every node of ``nodes`` among the nodes by level."""
-        return self.nodes.renumbered
 
     def _batches(self, times: Times) -> list[Times]:
         """Split a batch so that no array grows too large."""
@@ -221,7 +217,6 @@ class _Wiring:
         self.column = self.stage + np.array([0, whole, stages, 2 * stages])[self.kind]
         self.pair = np.full(self.num_actions, -1, dtype=np.int64)
         self.direction = np.full(self.num_actions, -1, dtype=np.int64)
-        self.renumbered = np.zeros(0, dtype=np.int64)
         self._edges: list[tuple[IntArray, IntArray, int]] = []
         self._add_ranks()
         self._add_data()
@@ -275,8 +270,8 @@ class _Wiring:
 def _by_level(wiring: _Wiring) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray | None]:
     """Sort nodes so that those of one level follow each other, most edges first, and edges by the nodes they lead to.
 
-    Gives where every level starts, the nodes' columns, where every node's edges start, and of every edge the source
-    and, where there are any, the delay's column. A node without predecessors gets an edge from the start of all.
+    Gives where every level starts, the place of every node, where every node's edges start, and of every edge the
+    source and, where there are any, the delay's column. A node without predecessors gets an edge from the start of all.
     """
     size = len(wiring.column)
     level = _levels(size, wiring.source, wiring.target)
@@ -284,7 +279,6 @@ def _by_level(wiring: _Wiring) -> tuple[IntArray, IntArray, IntArray, IntArray, 
     renumbered = np.empty(size + 1, dtype=np.int64)
     renumbered[order] = np.arange(size)
     renumbered[size] = size
-    wiring.renumbered = renumbered[:size]
     free = np.flatnonzero(level == 0)
     source = renumbered[np.concatenate([wiring.source, np.full(len(free), size)])]
     target = renumbered[np.concatenate([wiring.target, free])]
@@ -293,7 +287,7 @@ def _by_level(wiring: _Wiring) -> tuple[IntArray, IntArray, IntArray, IntArray, 
     first = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=size))])
     starts = np.concatenate([[0], np.cumsum(np.bincount(level))])
     delays = delay[by_target] if (delay >= 0).any() else None
-    return starts, wiring.column[order], first, source[by_target], delays
+    return starts, renumbered[:size], first, source[by_target], delays
 
 
 def _rounds(levels: IntArray, first: IntArray) -> list[list[IntArray]]:

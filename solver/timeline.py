@@ -261,11 +261,12 @@ class _Writer:
         found = []
         for rank, own in enumerate(of_rank):
             steps = _memory_steps(own, int(constant[rank]), whole.tolist(), for_weights.tolist())
-            peak, total = max(size for _, size in steps), int(memory.by_rank[rank])
-            if peak != total:
-                raise InternalError(f"rank {rank} uses up to {peak} bytes over time, but {total} in all")
-            capacity = self.instance.topology.device.memory_bytes
+            capacity, total = self.instance.topology.device.memory_bytes, int(memory.by_rank[rank])
             found.append(RankMemory(rank, self.devices[rank], capacity, tuple(steps)))
+            if found[-1].peak_bytes != total:
+                raise InternalError(
+                    f"rank {rank} uses up to {found[-1].peak_bytes} bytes over time, but {total} in all"
+                )
         return tuple(found)
 
 

@@ -13,58 +13,47 @@ from partita.models.schedule import Schedule, ScheduleKind
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_answer_is_the_real_one(tmp_path: Path) -> None:
-    """Tests that planning the README's problem prints the README's answer."""
+def shell(commands: str, folder: Path) -> str:
+    """Run commands of the README beside its problem; give what they print."""
     problem = re.search(r"cat > problem.json <<'END'\n(.*?)\nEND\n", README, re.DOTALL)
-    answer = re.search(r"```text\n(problem: .*?)\n```", README, re.DOTALL)
-    assert problem and answer
-    (tmp_path / "problem.json").write_text(problem[1], encoding="utf-8")
+    assert problem
+    (folder / "problem.json").write_text(problem[1], encoding="utf-8")
     run = subprocess.run(
-        [sys.executable, "-m", "partita.service", "plan", "problem.json"],
-        cwd=tmp_path,
+        ["sh", "-e", "-c", commands.replace(".venv/bin/partita", f"{sys.executable} -m partita.service")],
+        cwd=folder,
         env={**os.environ, "COLUMNS": "100", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         capture_output=True,
         text=True,
         check=True,
     )
-    printed = [line.rstrip() for line in run.stdout.rstrip().split("\n")]
+    return run.stdout
+
+
+def test_the_answer_is_the_real_one(tmp_path: Path) -> None:
+    """Tests that planning the README's problem prints the README's answer."""
+    answer = re.search(r"```text\n(problem: .*?)\n```", README, re.DOTALL)
+    assert answer
+    text = shell(".venv/bin/partita plan problem.json", tmp_path)
+    printed = [line.rstrip() for line in text.rstrip().split("\n")]
     assert printed == answer[1].split("\n")
 
 
 def test_the_other_commands_work(tmp_path: Path) -> None:
     """Tests that pricing a plan and importing a profile work as they are shown."""
-    problem = re.search(r"cat > problem.json <<'END'\n(.*?)\nEND\n", README, re.DOTALL)
     commands = re.search(r"```sh\n(echo .*?)```", README, re.DOTALL)
-    assert problem and commands
-    (tmp_path / "problem.json").write_text(problem[1], encoding="utf-8")
-    run = subprocess.run(
-        ["sh", "-e", "-c", commands[1].replace(".venv/bin/partita", f"{sys.executable} -m partita.service")],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "557.6 ms, the same" in run.stdout
-    assert "imported: 2 layers" in run.stdout
+    assert commands
+    printed = shell(commands[1], tmp_path)
+    assert "557.6 ms, the same" in printed
+    assert "imported: 2 layers" in printed
 
 
 def test_the_timeline_is_the_real_one(tmp_path: Path) -> None:
     """Tests that the commands for timelines work, and that the text is the one shown."""
-    problem = re.search(r"cat > problem.json <<'END'\n(.*?)\nEND\n", README, re.DOTALL)
     commands = re.search(r"```sh\n([^`]*? timeline .*?)```", README, re.DOTALL)
     shown = re.search(r"```text\n(1f1b: .*?)\n```", README, re.DOTALL)
-    assert problem and commands and shown
-    (tmp_path / "problem.json").write_text(problem[1], encoding="utf-8")
-    run = subprocess.run(
-        ["sh", "-e", "-c", commands[1].replace(".venv/bin/partita", f"{sys.executable} -m partita.service")],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout.rstrip().endswith(shown[1])
+    assert commands and shown
+    printed = shell(commands[1], tmp_path)
+    assert printed.rstrip().endswith(shown[1])
     assert (tmp_path / "timeline.svg").read_text(encoding="utf-8").startswith("<svg ")
     assert (tmp_path / "trace.json").stat().st_size > 1000
 
@@ -85,19 +74,10 @@ def test_every_schedule_is_listed() -> None:
 def test_the_orders_are_orders(tmp_path: Path) -> None:
     """Tests that the custom schedule shown can be read, and that orders go out and in as shown."""
     shown = re.search(r"```json\n(\{\"kind\": \"custom\".*?)\n```", README)
-    problem = re.search(r"cat > problem.json <<'END'\n(.*?)\nEND\n", README, re.DOTALL)
     commands = re.search(r"```sh\n([^`]*? export torch-orders .*?)```", README, re.DOTALL)
-    assert shown and problem and commands
+    assert shown and commands
     assert Schedule.model_validate(json.loads(shown[1])).stages == 2
-    (tmp_path / "problem.json").write_text(problem[1], encoding="utf-8")
     whole = f".venv/bin/partita plan problem.json -o answer.json > first.txt\n{commands[1]}"
-    run = subprocess.run(
-        ["sh", "-e", "-c", whole.replace(".venv/bin/partita", f"{sys.executable} -m partita.service")],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    printed = shell(whole, tmp_path)
     first = (tmp_path / "first.txt").read_text(encoding="utf-8")
-    assert run.stdout == first.replace("1f1b", "custom")
+    assert printed == first.replace("1f1b", "custom")

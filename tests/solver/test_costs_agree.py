@@ -8,12 +8,12 @@ import pytest
 
 from partita.models.schedule_rules import can_run
 from partita.solver.arrays import IntArray
-from partita.solver.cuts import CutPool, cut_times
+from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
 from partita.solver.figures import ACCURACY
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import stages_of
-from partita.solver.measure import graph_of
+from partita.solver.measure import StageTimes, graph_of
 from partita.solver.plans import Plan
 from partita.solver.variants import Variant, make_variants
 from partita.solver.warm_start import Frame
@@ -28,6 +28,15 @@ def variant_of(seed: int) -> Variant:
     """Give the seed's problem with its schedule."""
     (variant,) = make_variants(read(seeded_problem(seed)))
     return variant
+
+
+def cut_times(times: StageTimes) -> IntArray:
+    """Give a plan's times in the order of a cut's coefficients."""
+    moved = times.moved
+    passes = times.passes.copy()
+    passes[0] += moved.host_forward
+    passes[1] += moved.host_backward
+    return np.concatenate([passes.ravel(), moved.forward, moved.backward])
 
 
 def possible_counts(variant: Variant) -> list[int]:
