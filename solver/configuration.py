@@ -162,14 +162,14 @@ class Configuration:
             self._prepare(best, deadline)
             try:
                 domains = self._domains(cutoff, deadline)
-                if domains is not None and cutoff is not None:
+                if domains is None or domains.empty:
+                    return self._proven(cutoff)
+                if best is not None and self._by_ranks(best, excluded, deadline, on_bound):
+                    continue
+                if cutoff is not None:
                     self._bisect_bound(domains, cutoff, deadline)
             except TimeOver:
                 return False
-            if domains is None or domains.empty:
-                return self._proven(cutoff)
-            if best is not None and self._by_ranks(best, excluded, deadline, on_bound):
-                continue
             outcome = self._round(domains, best, excluded, deadline, on_bound)
             if outcome is not None:
                 return outcome and self._proven(cutoff)
@@ -249,11 +249,13 @@ class Configuration:
     def _by_ranks(
         self, best: Judged, excluded: Sequence[Judged], deadline: Deadline, on_bound: Callable[[int], None]
     ) -> bool:
-        """Search by the ranks' two stages where that is possible, once for every best plan; tell whether it was."""
+        """Search rank by rank where that is possible, once for every best plan; tell whether it was."""
         tools, judge = self.tools, self.tools.judge
         usual = judge.metric == "iteration_time" and tools.tactics.pruning and judge.groups.total_order
         this = best.signature, len(excluded)
-        if self._pool is None or not usual or this == self._searched_by_ranks or not two_tracks(self._frame.pipeline):
+        pipeline = self._frame.pipeline
+        suited = (pipeline.one_each and not self.optional) or two_tracks(pipeline) is not None
+        if self._pool is None or not usual or this == self._searched_by_ranks or not suited:
             return False
         self._searched_by_ranks = this
         part = Deadline(deadline.started, monotonic() + RANKS_SHARE * deadline.remaining)

@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from partita.solver.arrays import IntArray, Times
+from partita.solver.arrays import FloatArray, IntArray, Times
 from partita.solver.deadline import Deadline
 from partita.solver.event_graph import BACKWARD, FORWARD, EventGraph
 from partita.solver.measure import StageTimes
@@ -19,11 +19,17 @@ class CutPool:
 
     A cut is a row of coefficients of the C times of the event graph, where the passes are computing times (with
     ``blocking`` and ``host`` these include the host's).
+
+    Attributes
+    ----------
+    usefulness
+        How long the shortest plans were by every cut lately, as a part of what was allowed, shape (cuts,).
     """
 
     def __init__(self, graph: EventGraph) -> None:
         self.graph = graph
         self.rows = np.zeros((0, graph.num_columns), dtype=np.int64)
+        self.usefulness: FloatArray = np.zeros(0)
         self._known: set[bytes] = set()
 
     def __len__(self) -> int:
@@ -50,6 +56,7 @@ class CutPool:
                 fresh.append(row)
         if fresh:
             self.rows = np.concatenate([self.rows, np.array(fresh)])
+            self.usefulness = np.append(self.usefulness, np.ones(len(fresh)))
         return len(fresh)
 
     def _coefficients(self, visits: IntArray) -> IntArray:
@@ -68,9 +75,10 @@ class CutPool:
             graph.transfers(rows, direction)[...] += both * remote
         return rows
 
-    def lengths(self, times: IntArray) -> IntArray:
-        """Give the length of every cut's path, shape (N, cuts), for the times of plans, shape (N, C)."""
-        return times @ self.rows.T
+    def lengths(self, times: IntArray) -> FloatArray:
+        """Give the length of every cut's path, about, shape (N, cuts), for the times of plans, shape (N, C)."""
+        product: FloatArray = times.astype(np.float64) @ self.rows.T.astype(np.float64)  # much faster than of integers
+        return product
 
 
 BATCH = 64

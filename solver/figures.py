@@ -100,10 +100,12 @@ def make_figures(instance: Instance, tick: float | None = None, blur: float = 0.
 def roundings(instance: Instance, longest_path: int) -> float:
     """Bound by how many ticks a makespan and what follows it can be off: half a one for each number added up.
 
-    Each node on a path of the event graph adds up at most all layers and, at both ends, all tensors. Every weight may
-    be synchronized once.
+    Each node on a path of the event graph adds up at most all layers, or all tensors of a transfer and its latency;
+    with ``blocking`` all tensors at both ends as well. A split backward pass takes two numbers from a layer. Every
+    weight may be synchronized once.
     """
-    each = instance.num_layers + 2 * len(instance.edges.producer)
+    layers, tensors = instance.num_layers * (2 if instance.schedule.splits else 1), len(instance.edges.producer) + 1
+    each = layers + 2 * tensors if instance.blocking else max(layers, tensors)
     return 0.5 * (longest_path * each + len(instance.weights.names) + instance.num_layers)
 
 
@@ -131,14 +133,21 @@ def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[
     Returns
     -------
     tick, blur
-        Seconds per tick, and the seconds by which a counted time can be off where that is more than ``ACCURACY`` of the
-        least that a stage takes on average; else 0.
+        Seconds per tick, and the seconds by which a counted time can be off where that is more than ``ACCURACY`` of
+        what stages take on average, for a bottleneck once and for an iteration for every microbatch; else 0.
     """
     fine, coarse = zip(*(_ticks(instance, num_stages, cap) for instance, num_stages in instances), strict=True)
     tick = float(max(min(fine), max(coarse)))
-    added_up = max(roundings(instance, usual_path(instance, num_stages)) for instance, num_stages in instances)
-    least = min(float(instance.layers.forward.sum() + instance.layers.backward.sum()) / n for instance, n in instances)
-    return tick, added_up * tick if tick > min(fine) and added_up * tick > ACCURACY * least else 0.0
+    if tick <= min(fine):
+        return tick, 0.0
+    blur = 0.0
+    for instance, num_stages in instances:
+        of_stage = float(instance.layers.forward.sum() + instance.layers.backward.sum()) / num_stages
+        off = roundings(instance, usual_path(instance, num_stages)) * tick
+        once, often = roundings(instance, 1) * tick, off / instance.microbatches
+        if max(once, often) > ACCURACY * of_stage:
+            blur = max(blur, off)
+    return tick, blur
 
 
 def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, float]:

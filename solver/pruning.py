@@ -1,9 +1,8 @@
 """Which intervals a plan better than a cutoff can still use, where every plan consists of intervals.
 
 An interval of stage k is ruled out when it does not fit into memory, when it alone is busier than the cutoff allows,
-or when a path cut exceeds the cutoff whatever the other stages are: before the interval lies the work of its prefix,
-after it that of its suffix, each visited at least as often as the path visits the stages there. What cannot be
-reached from both ends is dropped, and the rest is looked at again until nothing changes.
+or when a path cut exceeds the cutoff whatever the other stages are (see ``rank_network``). What cannot be
+reached from both ends is dropped.
 """
 
 from dataclasses import dataclass
@@ -13,23 +12,18 @@ import numpy as np
 from partita.solver.arrays import BoolArray, IntArray
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
-from partita.solver.event_graph import BACKWARD, FORWARD
 from partita.solver.intervals import IntervalView, prefix
-from partita.solver.pipeline import Pipeline
+from partita.solver.path_prices import NEVER, least_transfers
+from partita.solver.rank_network import RankNetwork
 from partita.solver.rank_sums import Corridor, Limit, TwoTracks, two_tracks
+from partita.solver.sweeping import sweep
 from partita.solver.warm_start import Frame
-
-MOST_ROUNDS = 6
-"""Rounds of ruling out and dropping."""
 
 ROUNDS_BY_RANK, CUTS_BY_RANK = 3, 3
 """Rounds of narrowing by what ranks can hold together, and cuts that are looked at for every rank."""
 
 MOST_INTERVALS = 20_000_000
 """Intervals that are looked at one by one; where more are left, nothing is ruled out."""
-
-NEVER = np.iinfo(np.int64).max // 4
-"""A cutoff that nothing exceeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +75,10 @@ def prune(
     if int(((high - low + 1)[:-1] * (high - low + 1)[1:]).sum()) > MOST_INTERVALS:
         return Window(low, high, None)
     allowed = _fitting(view, frame, cutoffs, (low, high), deadline)
-    window = _drop_unreachable(Window(low, high, allowed))
-    for _ in range(MOST_ROUNDS if pool is not None and cutoffs.makespan is not None else 0):
-        if window is None:
-            return None
-        before = sum(int(each.sum()) for each in window.allowed or ())
-        assert pool is not None and cutoffs.makespan is not None
-        deadline.check()
-        _apply_cuts(view, window, pool, cutoffs.makespan)
-        window = _drop_unreachable(window)
-        if window is not None and sum(int(each.sum()) for each in window.allowed or ()) == before:
-            break
-    return window
+    network = RankNetwork.of_intervals(low, high, allowed)
+    if pool is not None and cutoffs.makespan is not None and len(pool):
+        sweep(network, view, pool, cutoffs.makespan, deadline)
+    return None if network.empty else _window_of(network)
 
 
 def most_work(view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool | None) -> IntArray:
@@ -265,99 +251,13 @@ def _fitting(
     return allowed
 
 
-def least_transfers(view: IntervalView, pool: CutPool, low: IntArray, high: IntArray) -> IntArray:
-    """Give the least that the transfers of every cut can cost, shape (cuts,).
-
-    Every boundary costs at least a transfer on the best path; and of any c + 1 stages in a row, where c is the most
-    stages that a node can hold, two neighbors are on different nodes.
-    """
-    forward, backward, extra = _boundary_prices(view, low, high)
-    on_forward, on_backward = pool.boundaries(FORWARD), pool.boundaries(BACKWARD)
-    base = on_forward @ forward + on_backward @ backward
-    crossing = on_forward * extra[0] + on_backward * extra[1]
-    return base + _least_crossings(crossing, view.instance.topology.most_on_a_node, pool.graph.pipeline)
-
-
-def _boundary_prices(view: IntervalView, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Give every boundary's least price in either pass, and what a crossing between nodes adds at least."""
-    added = view.between - view.least
-    count = len(low) - 2
-    prices = np.zeros((4, max(count, 0)), dtype=np.int64)
-    for boundary in range(count):
-        part = slice(int(low[boundary + 1]), int(high[boundary + 1]) + 1)
-        prices[:2, boundary] = view.least[:, part].min(axis=1)
-        prices[2:, boundary] = added[:, part].min(axis=1)
-    return prices[0], prices[1], prices[2:]
-
-
-def _least_crossings(price: IntArray, most: int, pipeline: Pipeline) -> IntArray:
-    """Give the least total of crossings such that no more than ``most`` ranks in a row are on one node.
-
-    Where a rank comes again among so many stages nothing follows, and the row is taken to end.
-    """
-    if pipeline.num_ranks <= most:
-        return np.zeros(len(price), dtype=np.int64)
-    best = np.full((len(price), most + 1), NEVER, dtype=np.int64)  # by the stages in a row so far
-    best[:, 1] = 0
-    for boundary in range(pipeline.num_stages - 1):
-        following = np.full_like(best, NEVER)
-        following[:, 1] = best[:, 1:].min(axis=1) + (
-            0 if pipeline.comes_again(boundary + 1, most) else price[:, boundary]
-        )
-        following[:, 2:] = best[:, 1:-1]
-        best = following
-    return np.asarray(best[:, 1:].min(axis=1))
-
-
-def _apply_cuts(view: IntervalView, window: Window, pool: CutPool, makespan: int) -> None:
-    """Rule out the intervals with which some path is longer than the cutoff."""
-    assert window.allowed is not None
-    stages = pool.graph.num_stages
-    low, high = window.low, window.high
-    spare = makespan - least_transfers(view, pool, low, high)
-    prices = _boundary_prices(view, low, high)
-    boundary = (pool.boundaries(FORWARD), pool.boundaries(BACKWARD))
-    for stage in range(stages):
-        starts = slice(int(low[stage]), int(high[stage]) + 1)
-        ends = slice(int(low[stage + 1]), int(high[stage + 1]) + 1)
-        before = np.zeros((len(pool), window.allowed[stage].shape[0]), dtype=np.int64)
-        after = np.zeros((len(pool), window.allowed[stage].shape[1]), dtype=np.int64)
-        for work, block in zip(view.passes, pool.passes, strict=True):
-            own = block[:, stage, None]
-            prefix = block[:, :stage].min(axis=1, initial=NEVER)[:, None] if stage else 0
-            suffix = block[:, stage + 1 :].min(axis=1, initial=NEVER)[:, None] if stage < stages - 1 else 0
-            before += (prefix - own) * work[starts]
-            after += (own - suffix) * work[ends] + suffix * work[-1]
-        for direction, coefficients in enumerate(boundary):
-            if stage > 0:
-                added = view.least[direction, starts] - prices[direction][stage - 1]
-                before += coefficients[:, stage - 1, None] * added
-            if stage < stages - 1:
-                after += coefficients[:, stage, None] * (view.least[direction, ends] - prices[direction][stage])
-        after -= spare[:, None]
-        worst = np.full(window.allowed[stage].shape, -NEVER, dtype=np.int64)
-        for cut in range(len(pool)):
-            np.maximum(worst, before[cut, :, None] + after[cut], out=worst)
-        window.allowed[stage] &= worst <= 0
-
-
-def _drop_unreachable(window: Window) -> Window | None:
-    """Drop the positions that no chain of allowed intervals passes through; None when there is no chain."""
-    allowed = window.allowed
-    assert allowed is not None
-    reached: list[BoolArray] = [np.ones(1, dtype=bool)]
-    for each in allowed:
-        reached.append(np.asarray((reached[-1][:, None] & each).any(axis=0)))
-    useful: list[BoolArray] = [np.ones(1, dtype=bool)]
-    for each in reversed(allowed):
-        useful.append(np.asarray((each & useful[-1][None, :]).any(axis=1)))
-    through = [a & b for a, b in zip(reached, reversed(useful), strict=True)]
-    if not all(each.any() for each in through):
-        return None
-    firsts = np.array([int(each.argmax()) for each in through])
-    lasts = np.array([len(each) - 1 - int(each[::-1].argmax()) for each in through])
-    kept = []
-    for stage, each in enumerate(allowed):
-        part = each & through[stage][:, None] & through[stage + 1][None, :]
-        kept.append(part[firsts[stage] : lasts[stage] + 1, firsts[stage + 1] : lasts[stage + 1] + 1].copy())
-    return Window(window.low + firsts, window.low + lasts, kept)
+def _window_of(network: RankNetwork) -> Window:
+    """Give what is left of one track."""
+    low, high = network.window()
+    (track,) = network.tracks
+    allowed = []
+    for stage, step in enumerate(network.steps):
+        kept = np.zeros((high[stage] - low[stage] + 1, high[stage + 1] - low[stage + 1] + 1), dtype=bool)
+        kept[np.ix_(track.places[stage] - low[stage], track.places[stage + 1] - low[stage + 1])] = step
+        allowed.append(kept)
+    return Window(low, high, allowed)

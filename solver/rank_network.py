@@ -1,18 +1,20 @@
-"""All ways in which two tracks can advance, rank by rank, when every rank runs two stages.
+"""All ways in which the stages of a pipeline can follow each other, rank by rank.
 
-A state after r ranks is a position on either track (see ``rank_sums``); a step of rank r leads from a state to a later
-one and fixes the intervals of both its stages. A plan is a way through all ranks. The length of a path cut adds up over
-the steps, so the shortest way bounds it from below, and a step is ruled out when every way through it is too long.
+A rank runs one stage or two, each on a track of its own (see ``rank_sums`` for two). A state after r ranks is a
+position on every track; a step of rank r leads from a state to a later one and fixes the intervals of its stages. A
+plan is a way through all ranks. The length of a path cut adds up over the steps, so the shortest way bounds it from
+below, and a step is ruled out when every way through it is too long.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from partita.solver.arrays import BoolArray, IntArray, Times
 from partita.solver.deadline import Deadline
+from partita.solver.path_prices import Paths, Prices
 from partita.solver.rank_sums import Corridor, Limit
 
 
@@ -32,6 +34,27 @@ class Costs:
         """Give the costs of some of the paths."""
         starts, ends = [each[chosen] for each in self.starts], [each[chosen] for each in self.ends]
         return Costs(starts, ends, self.constant[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """The stages that follow each other on one track, one of every rank.
+
+    Attributes
+    ----------
+    stages
+        Of every rank, shape (R,); ascending, or descending where the track goes from the model's end backward.
+    places
+        The positions of every state after r ranks, r from 0 to R.
+    """
+
+    stages: IntArray
+    places: list[IntArray]
+
+    @property
+    def backward(self) -> bool:
+        """Whether the track goes from the model's end to its beginning."""
+        return len(self.stages) > 1 and bool(self.stages[1] < self.stages[0])
 
 
 FAR = 2**60
@@ -54,15 +77,30 @@ class RankNetwork:
 
     Attributes
     ----------
-    first, second
-        Positions of every state after r ranks, r from 0 to R: of the start of stage r, and of the start (``looped``) or
-        the end (``v``) of the rank's other stage.
+    tracks
+        One, or two that belong to each other.
     steps
         Which steps rank r can take, shape (states after r, states after r + 1).
     """
 
-    def __init__(self, looped: bool, first: list[IntArray], second: list[IntArray], steps: list[BoolArray]) -> None:
-        self.looped, self.first, self.second, self.steps = looped, first, second, steps
+    def __init__(self, tracks: list[Track], steps: list[BoolArray]) -> None:
+        self.tracks, self.steps = tracks, steps
+
+    @classmethod
+    def of_intervals(cls, low: IntArray, high: IntArray, allowed: list[BoolArray]) -> "RankNetwork":
+        """Make the network of one stage on every rank.
+
+        Parameters
+        ----------
+        low, high
+            First and last position at which every stage can start, and the end, shape (S + 1,).
+        allowed
+            For every stage, which intervals it can have, shape (starts, ends).
+        """
+        places = [np.arange(first, last + 1) for first, last in zip(low, high, strict=True)]
+        network = cls([Track(np.arange(len(allowed)), places)], list(allowed))
+        network.drop_dead_ends()
+        return network
 
     @classmethod
     def within(cls, looped: bool, corridor: Corridor, limits: Sequence[Sequence[Limit]], start: int) -> "RankNetwork":
@@ -106,7 +144,8 @@ class RankNetwork:
                 weight = limit.ends[0, later_a] - limit.starts[0, a] + limit.ends[1, upper] - limit.starts[1, lower]
                 possible &= weight <= limit.most
             steps.append(possible)
-        network = cls(looped, first, second, steps)
+        others = np.arange(ranks, 2 * ranks)
+        network = cls([Track(np.arange(ranks), first), Track(others if looped else others[::-1], second)], steps)
         network.drop_dead_ends()
         return network
 
@@ -127,14 +166,16 @@ class RankNetwork:
 
     def drop_dead_ends(self) -> None:
         """Drop the states that no way passes through."""
-        alive = [np.ones(len(each), dtype=bool) for each in self.first]
+        alive = [np.ones(len(each), dtype=bool) for each in self.tracks[0].places]
         for rank in range(self.ranks):
             alive[rank + 1] &= self.steps[rank][alive[rank]].any(axis=0)
         for rank in range(self.ranks - 1, -1, -1):
             alive[rank] &= self.steps[rank][:, alive[rank + 1]].any(axis=1)
         self.steps = [step[alive[rank]][:, alive[rank + 1]] for rank, step in enumerate(self.steps)]
-        self.first = [each[kept] for each, kept in zip(self.first, alive, strict=True)]
-        self.second = [each[kept] for each, kept in zip(self.second, alive, strict=True)]
+        self.tracks = [
+            replace(track, places=[each[kept] for each, kept in zip(track.places, alive, strict=True)])
+            for track in self.tracks
+        ]
 
     def without(self, rank: int, states: BoolArray) -> "RankNetwork":
         """Give the network without some states after a rank, given as true for those that stay."""
@@ -143,31 +184,35 @@ class RankNetwork:
             steps[rank - 1] = steps[rank - 1] & states[None, :]
         if rank < self.ranks:
             steps[rank] = steps[rank] & states[:, None]
-        other = RankNetwork(self.looped, list(self.first), list(self.second), steps)
+        other = RankNetwork(self.tracks, steps)
         other.drop_dead_ends()
         return other
 
-    def costs(self, coefficients: Times, work: Times, constant: Times) -> Costs:
-        """Price the steps for Q paths.
+    def window(self) -> tuple[IntArray, IntArray]:
+        """Give the first and last position at which every stage starts, and the end, shape (S + 1,) each."""
+        low = self._starts([int(each.argmin()) for each in track.places] for track in self.tracks)
+        high = self._starts([int(each.argmax()) for each in track.places] for track in self.tracks)
+        return low, high
 
-        Parameters
-        ----------
-        coefficients
-            How often each path takes every pass of every stage, shape (Q, K, S).
-        work
-            Sums of the work of every pass before every position, shape (K, G + 1).
-        constant
-            What comes on top, shape (Q,).
-        """
-        ranks = self.ranks
-        starts, ends = [], []
-        sign = 1 if self.looped else -1  # in a V the second track goes backward
-        for rank in range(ranks):
-            other = ranks + rank if self.looped else 2 * ranks - 1 - rank
-            one, two = coefficients[:, :, rank] @ work, sign * (coefficients[:, :, other] @ work)
-            starts.append(one[:, self.first[rank]] + two[:, self.second[rank]])
-            ends.append(one[:, self.first[rank + 1]] + two[:, self.second[rank + 1]])
-        return Costs(starts, ends, constant)
+    def costs(self, paths: Paths, prices: Prices) -> Costs:
+        """Price the steps for paths."""
+        starts: list[Times] = [np.zeros((), dtype=paths.passes.dtype)] * self.ranks
+        ends = list(starts)
+        for track in self.tracks:
+            for rank, stage in enumerate(track.stages.tolist()):
+                before, after = track.places[rank : rank + 2]
+                first, last = int(min(before.min(), after.min())), int(max(before.max(), after.max()))
+                between = slice(first, last + 1)
+                work = paths.passes[:, :, stage] @ prices.work[:, between]
+                begun = work
+                if stage > 0:
+                    dear = prices.least[:, between] - prices.cheapest[:, stage - 1, None]
+                    begun = work - paths.transfers[:, :, stage - 1] @ dear
+                if track.backward:  # a step leads to the interval's start
+                    begun, work = -work, -begun
+                starts[rank] = starts[rank] + begun[:, before - first]
+                ends[rank] = ends[rank] + work[:, after - first]
+        return Costs(starts, ends, paths.base)
 
     def reached(self, costs: Costs) -> list[Times]:
         """Give the length of the shortest ways to every state after r ranks, shape (Q, states) each."""
@@ -223,11 +268,15 @@ class RankNetwork:
 
     def places(self, states: Sequence[int]) -> IntArray:
         """Give where every stage starts, and the end, for a way, shape (S + 1,)."""
-        ranks = self.ranks
-        starts = np.zeros(2 * ranks + 1, dtype=np.int64)
-        for rank, state in enumerate(states):
-            starts[rank] = self.first[rank][state]
-            starts[ranks + rank if self.looped else 2 * ranks - rank] = self.second[rank][state]
+        return self._starts(states for _ in self.tracks)
+
+    def _starts(self, states: Iterable[Sequence[int]]) -> IntArray:
+        """Give where every stage starts, and the end, for a state after every rank on every track."""
+        starts = np.zeros(len(self.tracks) * self.ranks + 1, dtype=np.int64)
+        for track, chosen in zip(self.tracks, states, strict=True):
+            passed = [int(places[state]) for places, state in zip(track.places, chosen, strict=True)]
+            starts[track.stages] = passed[1:] if track.backward else passed[:-1]
+            starts[-1] = max(starts[-1], passed[0], passed[-1])
         return starts
 
 

@@ -1,4 +1,4 @@
-"""Branch and bound for schedules with two stages on every rank: over the steps of ``rank_network``.
+"""Branch and bound over the steps of ``rank_network``, for schedules with one or two stages on every rank.
 
 A node is a network. All path cuts rule out steps by shortest ways; weights for the cuts, chosen so that the shortest
 way of their mean is as long as possible, rule out more. The shortest ways are plans: each is measured, and is either
@@ -9,27 +9,29 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from partita.solver.arrays import FloatArray, IntArray, Times
+from partita.solver.arrays import BoolArray, FloatArray, IntArray
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
 from partita.solver.local_search import learn, stages_of
+from partita.solver.path_prices import price
 from partita.solver.plans import Judged, Plan
 from partita.solver.program.placement import one_placement
-from partita.solver.pruning import Cutoffs, by_rank, least_transfers, reach
-from partita.solver.rank_network import RankNetwork
+from partita.solver.pruning import Cutoffs, by_rank, prune, reach
+from partita.solver.rank_network import RankNetwork, TooManySteps
 from partita.solver.rank_sums import two_tracks
+from partita.solver.sweeping import WORTH_ANOTHER, sweep
 from partita.solver.tools import Tools
 from partita.solver.warm_start import Frame
 
 TARGETS = (0.019, 0.01, 0.003, 0.0)
 """How far below the best plan the bound is proven, step by step."""
 
-SWEEPS, WEIGHINGS, GREED = 3, 40, 30.0
-"""Rounds of ruling out by all cuts; of adjusting the weights of cuts, and how strongly these follow their lengths."""
+WEIGHINGS, GREED = 40, 30.0
+"""Rounds of adjusting the weights of cuts, and how strongly these follow their lengths."""
 
-PORTIONS, FORGETTING = (16, 80), 0.3
-"""Cuts are tried in portions, the most useful first: those whose shortest ways were long before, the last ones most."""
+MOST_UNDECIDED = 4
+"""Single ways that no cut rules out before the search gives up."""
 
 SAFETY = 1e-11
 """By which fraction a weighted length in floating point must exceed what is allowed, to count as longer."""
@@ -56,9 +58,17 @@ class Trials:
         assert location is not None, "configurations have no more ranks than slots"
         self._location = location
 
-    def measure(self, starts: Sequence[IntArray]) -> int:
-        """Keep plans given by the starts of their stages, and their paths; give the best objective known."""
-        judge, plans = self._tools.judge, [Plan(stages_of(each), self._location) for each in starts]
+    def placed(self, crosses: BoolArray) -> IntArray:
+        """Place ranks so that these boundaries are between nodes, if there is room; else like the best plan."""
+        location = None
+        if self._pool.graph.pipeline.one_each:
+            runs = np.diff(np.concatenate([[0], np.flatnonzero(crosses) + 1, [len(crosses) + 1]]))
+            location = self._tools.judge.instance.topology.in_runs(runs.tolist())
+        return self._location if location is None else location
+
+    def measure(self, ways: Sequence[tuple[IntArray, IntArray]]) -> int:
+        """Keep plans given by the starts of their stages and a placement, and their paths; give the best objective."""
+        judge, plans = self._tools.judge, [Plan(stages_of(starts), location) for starts, location in ways]
         measured = judge.measure_all(plans, with_paths=True)
         for plan, measures in zip(plans, measured, strict=True):
             self._tools.plans.add(judge.assess(plan, measures))
@@ -77,6 +87,14 @@ class Trials:
         judged = judge.judge([Plan(stages_of(starts), self._location)])[0]
         known = judged is None or judged.signature in self._ranked or judged.objective >= self._objective
         return known and one_placement(judge.instance.topology)
+
+
+class _Better(Exception):
+    """Raised when a plan was found that is as good as what is sought: the search starts again for a better one."""
+
+
+class _Undecided(Exception):
+    """Raised when cuts do not tell what is best: placement decides, which the program knows more about."""
 
 
 class RankSearch:
@@ -102,11 +120,8 @@ class RankSearch:
     ) -> None:
         self._view, self._frame, self._pool = view, frame, pool
         self._trials, self._allowed = trials, allowed
-        self._looped = two_tracks(frame.pipeline) == "looped"
-        self._work = np.array(view.passes, dtype=np.int64)
-        self._best = 0
+        self._best = self._sought = 0
         self._seen: set[bytes] = set()
-        self._usefulness: FloatArray = np.zeros(0)
 
     def prove(self, best: int, bound: int, resolution: Callable[[int], int], deadline: Deadline) -> Iterator[int]:
         """Give better and better bounds on the objective, up to that of the best plan if time allows.
@@ -134,7 +149,12 @@ class RankSearch:
                 most = before - max(int(before * target), resolution(before))
                 if most < bound:
                     break
-                least = self._least(most, deadline)
+                try:
+                    least = self._least(most, deadline)
+                except _Better:
+                    continue
+                except _Undecided:
+                    return
                 bound = max(bound, min(least, self._best))
                 yield bound
                 if least <= most:
@@ -147,118 +167,114 @@ class RankSearch:
 
         Beyond it stands for: there is no further plan with at most this objective.
         """
+        self._sought = most
         cutoffs = self._allowed(most)
         assert cutoffs.makespan is not None
-        after = most - cutoffs.makespan
-        window = reach(self._view, self._frame, cutoffs, self._pool, deadline)
-        if window is None:
-            return most + 1
-        least, ranks = most + 1, self._frame.pipeline.num_ranks
-        starts = range(int(window[0][ranks]), int(window[1][ranks]) + 1) if self._looped else range(1)
-        for start in starts:
-            low, high = window[0].copy(), window[1].copy()
-            if self._looped:
-                low[ranks] = high[ranks] = start
-            tracks = by_rank(self._view, self._frame, cutoffs, self._pool, (low, high))
-            corridor = tracks.corridor(deadline)
-            if corridor.empty:
-                continue
-            network = RankNetwork.within(self._looped, corridor, tracks.limits, start)
-            window_here = corridor.low, corridor.high
-            least = min(least, after + self._search(network, cutoffs.makespan, window_here, deadline))
+        after, least = most - cutoffs.makespan, most + 1
+        for network in self._networks(cutoffs, deadline):
+            least = min(least, after + self._search(network, cutoffs.makespan, deadline))
         return least
 
-    def _search(self, network: RankNetwork, most: int, window: tuple[IntArray, IntArray], deadline: Deadline) -> int:
+    def _networks(self, cutoffs: Cutoffs, deadline: Deadline) -> Iterator[RankNetwork]:
+        """Give networks that hold all plans within the cutoffs."""
+        view, frame, pool = self._view, self._frame, self._pool
+        shape = two_tracks(frame.pipeline)
+        if shape is None:
+            left = prune(view, frame, cutoffs, pool, deadline)
+            if left is not None and left.allowed is None:
+                raise TooManySteps
+            if left is not None and left.allowed is not None:
+                yield RankNetwork.of_intervals(left.low, left.high, left.allowed)
+            return
+        window = reach(view, frame, cutoffs, pool, deadline)
+        if window is None:
+            return
+        looped, ranks = shape == "looped", frame.pipeline.num_ranks
+        for start in range(int(window[0][ranks]), int(window[1][ranks]) + 1) if looped else range(1):
+            low, high = window[0].copy(), window[1].copy()
+            if looped:
+                low[ranks] = high[ranks] = start
+            tracks = by_rank(view, frame, cutoffs, pool, (low, high))
+            corridor = tracks.corridor(deadline)
+            if not corridor.empty:
+                yield RankNetwork.within(looped, corridor, tracks.limits, start)
+
+    def _search(self, network: RankNetwork, most: int, deadline: Deadline) -> int:
         """Empty a network, splitting it where that is needed; give the least makespan of what is left undecided.
 
         A way is left undecided where no cut is longer than ``most`` whatever the placement.
         """
-        waiting, least = [network], most + 1
+        waiting, least, undecided = [network], most + 1, 0
         while waiting:
             deadline.check()
             node = waiting.pop()
             progress = True
             while progress and not node.empty:
                 deadline.check()
-                progress = self._reduce(node, most, window, deadline)
+                progress = self._reduce(node, most, deadline)
+                if self._best <= self._sought:
+                    raise _Better
             if node.empty:
                 continue
             halves = _split(node)
             if halves is None:
                 starts = node.places([0] * (node.ranks + 1))
                 if not self._trials.settled(starts):
-                    rows, base = self._cuts(window)
-                    least = min(least, int(self._lengths(rows, base, starts).max()))
+                    undecided += 1
+                    if undecided > MOST_UNDECIDED:
+                        raise _Undecided
+                    paths, prices = price(self._view, self._pool, *node.window())
+                    least = min(least, int(prices.lengths(paths, starts).max()))
             else:
                 waiting += halves
         return least
 
-    def _cuts(self, window: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
-        """Give the passes of all cuts, shape (cuts, K, S), and the least that their transfers take, shape (cuts,)."""
-        return np.stack(self._pool.passes, axis=1), least_transfers(self._view, self._pool, *window)
-
-    def _reduce(self, node: RankNetwork, most: int, window: tuple[IntArray, IntArray], deadline: Deadline) -> bool:
+    def _reduce(self, node: RankNetwork, most: int, deadline: Deadline) -> bool:
         """Rule out steps and try the shortest ways; tell whether there was anything new."""
         size, known = node.size, len(self._pool)
-        rows, base = self._cuts(window)
-        self._usefulness = np.append(self._usefulness, np.ones(len(rows) - len(self._usefulness)))
-        for _ in range(SWEEPS):
-            before = node.size
-            order = np.argsort(-self._usefulness, kind="stable")
-            for chosen in np.split(order, [number for number in PORTIONS if number < len(order)]):
-                lengths = node.rule_out(node.costs(rows[chosen], self._work, base[chosen]), most, deadline)
-                node.drop_dead_ends()
-                self._usefulness[chosen] += FORGETTING * (lengths / max(most, 1) - self._usefulness[chosen])
-                if node.empty:
-                    return True
-            if node.size > 0.9 * before:
-                break
-        self._weigh(node, rows, base, most, deadline)
-        return node.empty or node.size < 0.9 * size or len(self._pool) > known
+        sweep(node, self._view, self._pool, most, deadline)
+        if not node.empty:
+            self._weigh(node, most, deadline)
+        return node.empty or node.size < WORTH_ANOTHER * size or len(self._pool) > known
 
-    def _weigh(self, node: RankNetwork, rows: IntArray, base: IntArray, most: int, deadline: Deadline) -> None:
+    def _weigh(self, node: RankNetwork, most: int, deadline: Deadline) -> None:
         """Look for the mean of the cuts that is longest on its shortest way; rule out by it, and try these ways."""
-        weights: FloatArray = np.full(len(rows), 1 / len(rows))
-        work = self._work.astype(np.float64)
+        paths, prices = price(self._view, self._pool, *node.window())
+        weights: FloatArray = np.full(len(paths.base), 1 / len(paths.base))
         longest, best = -np.inf, weights
-        ways: dict[bytes, IntArray] = {}
+        ways: dict[bytes, tuple[IntArray, IntArray]] = {}
         for _ in range(WEIGHINGS):
             deadline.check()
-            costs = node.costs(np.tensordot(weights, rows, 1)[None], work, np.array([weights @ base]))
-            length, states = node.shortest_way(costs)
+            mean = prices.mean(paths, weights)
+            length, states = node.shortest_way(node.costs(mean, prices))
             if length > longest:
                 longest, best = length, weights
             if length > most * (1 + SAFETY):
                 break
             starts = node.places(states)
-            ways.setdefault(starts.tobytes(), starts)
-            lengths = self._lengths(rows, base, starts)
+            crosses = prices.crossings.cheapest(mean.crossing[0])
+            ways.setdefault(starts.tobytes() + crosses.tobytes(), (starts, self._trials.placed(crosses)))
+            lengths = prices.lengths(paths, starts, crosses)
             weights = weights * np.exp(GREED * (lengths - lengths.max()) / max(most, 1))
             weights = weights / weights.sum()
-        costs = node.costs(np.tensordot(best, rows, 1)[None], work, np.array([best @ base]))
-        node.rule_out(costs, most * (1 + SAFETY), deadline)
+        node.rule_out(node.costs(prices.mean(paths, best), prices), most * (1 + SAFETY), deadline)
         node.drop_dead_ends()
-        fresh = [starts for key, starts in ways.items() if key not in self._seen]
+        fresh = [way for key, way in ways.items() if key not in self._seen]
         self._seen.update(ways)
         if fresh and not node.empty:
             self._best = min(self._best, self._trials.measure(fresh))
 
-    def _lengths(self, rows: IntArray, base: IntArray, starts: IntArray) -> Times:
-        """Give the lengths of all cuts for stages that start so, transfers at their least, shape (cuts,)."""
-        loads = np.diff(self._work[:, starts], axis=1)
-        return np.tensordot(rows, loads, 2) + base
-
 
 def _split(node: RankNetwork) -> list[RankNetwork] | None:
     """Split the states after some rank in two, by the track on which they differ most; None for a single way."""
-    spread = [
-        max((int(np.ptp(each[rank])), track, rank) for track, each in enumerate((node.first, node.second)))
-        for rank in range(node.ranks + 1)
-    ]
-    width, track, rank = max(spread)
+    width, track, rank = max(
+        (int(np.ptp(places)), track, rank)
+        for track, each in enumerate(node.tracks)
+        for rank, places in enumerate(each.places)
+    )
     if width == 0:
         return None
-    positions = (node.first, node.second)[track][rank]
+    positions = node.tracks[track].places[rank]
     upper = positions > int(np.median(positions))
     if not upper.any():
         upper = positions == positions.max()

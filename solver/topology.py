@@ -4,6 +4,7 @@ A *slot* is what one rank occupies: as many devices of one node as its degrees o
 nothing tells apart form a *location*; two locations that can be exchanged are *alike*.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -225,6 +226,18 @@ class Topology:
         """Place ranks by filling one location after the other; None when there are too few slots."""
         order = [index for index, location in enumerate(self.locations) for _ in location.slots]
         return np.array(order[:num_ranks], dtype=np.int64) if len(order) >= num_ranks else None
+
+    def in_runs(self, runs: Sequence[int]) -> IntArray | None:
+        """Place runs of ranks, each in one location, the longest first; None when one has no room."""
+        room = [len(location.slots) for location in self.locations]
+        chosen = [0] * len(runs)
+        for run in sorted(range(len(runs)), key=lambda each: -runs[each]):
+            fits = [place for place, left in enumerate(room) if left >= runs[run]]
+            if not fits:
+                return None
+            chosen[run] = min(fits, key=lambda place: room[place])
+            room[chosen[run]] -= runs[run]
+        return np.repeat(np.array(chosen, dtype=np.int64), runs)
 
     def canonical(self, location: IntArray) -> IntArray:
         """Rename interchangeable nodes and locations by first use, so that equal plans look equal."""

@@ -1,4 +1,4 @@
-"""Tests of the search over ranks that run two stages each, against all plans of intervals."""
+"""Tests of the search over ranks that run one stage or two each, against all plans of intervals."""
 
 from itertools import combinations
 from random import Random
@@ -14,19 +14,21 @@ from partita.solver.deadline import Deadline
 from partita.solver.local_search import stages_of
 from partita.solver.planner import plan_problem
 from partita.solver.plans import Judged, Plan, PlanPool
-from partita.solver.pruning import Cutoffs, by_rank, least_transfers, reach
+from partita.solver.pruning import Cutoffs
 from partita.solver.rank_network import RankNetwork
 from partita.solver.rank_search import RankSearch, Trials
-from partita.solver.rank_sums import two_tracks
 from partita.solver.ranking import least_objective
 from partita.solver.session import Session
+from partita.solver.sweeping import sweep
 from partita.solver.tools import Counters
 
-KINDS = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
+TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
+ONE_EACH = ("1f1b", "gpipe", "zb_h1", "zb_h2")
+BOTH = pytest.mark.parametrize("kinds", [TWO_EACH, ONE_EACH], ids=["two", "one"])
 
 
-def random_chain(random: Random) -> Problem:
-    """Draw a chain on one node, with two stages on each of two or three ranks."""
+def random_chain(random: Random, kinds: tuple[str, ...] = TWO_EACH) -> Problem:
+    """Draw a chain on one node, with four or six stages."""
     ranks = random.choice([2, 3])
     layers = {}
     for index in range(random.randint(2 * ranks, 9)):
@@ -43,9 +45,9 @@ def random_chain(random: Random) -> Problem:
     fabric = {"bandwidth_bytes_per_s": random.randint(1, 9) * 1e3, "latency_s": random.choice([0.0, 0.5])}
     problem: Problem = small_problem(
         layers,
-        nodes=[{"name": "node0", "device": "gpu", "count": ranks, "fabric": fabric}],
+        nodes=[{"name": "node0", "device": "gpu", "count": 2 * ranks, "fabric": fabric}],
         memory=random.choice([10**9, random.randint(60, 300) + 20_000]),
-        schedule=random.choice(KINDS),
+        schedule=random.choice(kinds),
         num_stages=2 * ranks,
         num_microbatches=2 * ranks * random.choice([1, 2]),
     )
@@ -69,11 +71,12 @@ def interval_plans(configuration: Configuration) -> list[tuple[IntArray, Judged]
     return [(cuts, each) for cuts, each in zip(starts, judged, strict=True) if each is not None]
 
 
+@BOTH
 @pytest.mark.parametrize("seed", range(60))
-def test_the_bound_is_the_optimum(seed: int) -> None:
+def test_the_bound_is_the_optimum(seed: int, kinds: tuple[str, ...]) -> None:
     """Tests that the search proves the best plan of intervals, starting from any plan, and nothing more."""
     random, plans = Random(seed), PlanPool()
-    configuration = configuration_of(session_of(random_chain(random)), plans)
+    configuration = configuration_of(session_of(random_chain(random, kinds)), plans)
     every = interval_plans(configuration)
     if not every:
         pytest.skip("no plan fits")
@@ -81,7 +84,7 @@ def test_the_bound_is_the_optimum(seed: int) -> None:
     tools, pool, frame = configuration.tools, configuration._pool, configuration._frame
     assert pool is not None
     trials = Trials(tools, pool, start, ())
-    trials.measure([cuts])
+    trials.measure([(cuts, start.plan.location)])
     search = RankSearch(tools.view, frame, pool, trials, configuration._cutoffs)
     least = least_objective(tools.judge, configuration.num_stages)
     bounds = list(search.prove(start.objective, least, tools.backend.resolution, Deadline.after(60)))
@@ -93,37 +96,24 @@ def test_the_bound_is_the_optimum(seed: int) -> None:
     assert max(bounds, default=least) == optimum or least == optimum
 
 
+@BOTH
 @pytest.mark.parametrize("seed", range(150))
-def test_no_way_is_ruled_out_that_all_cuts_allow(seed: int) -> None:
+def test_no_way_is_ruled_out_that_all_cuts_allow(seed: int, kinds: tuple[str, ...]) -> None:
     """Tests that a network keeps every plan within the cutoff, and loses every plan with a cut beyond it."""
     random, plans = Random(1000 + seed), PlanPool()
-    configuration = configuration_of(session_of(random_chain(random)), plans)
+    configuration = configuration_of(session_of(random_chain(random, kinds)), plans)
     every = interval_plans(configuration)
     if not every:
         pytest.skip("no plan fits")
     tools, pool, frame = configuration.tools, configuration._pool, configuration._frame
     assert pool is not None
     trials = Trials(tools, pool, every[0][1], ())
-    trials.measure([cuts for cuts, _ in random.sample(every, min(4, len(every)))])
-    most = random.choice(every)[1].objective
-    cutoffs, deadline = Cutoffs(most, None), Deadline.after(60)
-    window = reach(tools.view, frame, cutoffs, pool, deadline)
-    assert window is not None
-    looped, ranks = two_tracks(frame.pipeline) == "looped", frame.pipeline.num_ranks
-    work = np.array(tools.view.passes)
+    trials.measure([(cuts, each.plan.location) for cuts, each in random.sample(every, min(4, len(every)))])
+    most, deadline = random.choice(every)[1].objective, Deadline.after(60)
+    search = RankSearch(tools.view, frame, pool, trials, configuration._cutoffs)
     left: set[bytes] = set()
-    for start in range(int(window[0][ranks]), int(window[1][ranks]) + 1) if looped else range(1):
-        low, high = window[0].copy(), window[1].copy()
-        if looped:
-            low[ranks] = high[ranks] = start
-        tracks = by_rank(tools.view, frame, cutoffs, pool, (low, high))
-        corridor = tracks.corridor(deadline)
-        if corridor.empty:
-            continue
-        network = RankNetwork.within(looped, corridor, tracks.limits, start)
-        base = least_transfers(tools.view, pool, corridor.low, corridor.high)
-        network.rule_out(network.costs(np.stack(pool.passes, axis=1), work, base), most, deadline)
-        network.drop_dead_ends()
+    for network in search._networks(Cutoffs(most, None), deadline):
+        sweep(network, tools.view, pool, most, deadline)
         left |= {starts.tobytes() for starts in ways_of(network)}
     kept = [cuts for cuts, each in every if each.objective <= most]
     assert {cuts.tobytes() for cuts in kept} <= left
@@ -141,7 +131,7 @@ def test_a_cut_that_visits_the_second_stage_of_the_turn_more_often() -> None:
 
 def ways_of(network: RankNetwork) -> list[IntArray]:
     """Give the starts of the stages of every way through a network."""
-    ways: list[list[int]] = [[state] for state in range(len(network.first[0]))]
+    ways: list[list[int]] = [[state] for state in range(len(network.tracks[0].places[0]))]
     for step in network.steps:
         ways = [[*way, int(state)] for way in ways for state in np.flatnonzero(step[way[-1]])]
     return [] if network.empty else [network.places(way) for way in ways]

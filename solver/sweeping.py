@@ -1,0 +1,39 @@
+"""Ruling out by all path cuts what no plan within a makespan can contain, the most useful cuts first."""
+
+import numpy as np
+
+from partita.solver.cuts import CutPool
+from partita.solver.deadline import Deadline
+from partita.solver.intervals import IntervalView
+from partita.solver.path_prices import price
+from partita.solver.rank_network import RankNetwork
+
+SWEEPS, WORTH_ANOTHER = 3, 0.9
+"""Most rounds, and the part of the steps that a round must leave at most for another one."""
+
+PORTIONS, FORGETTING = (16, 80), 0.3
+"""Cuts are tried in portions, the most useful first: those whose shortest ways were long before, the last ones most."""
+
+
+def sweep(network: RankNetwork, view: IntervalView, pool: CutPool, most: int, deadline: Deadline) -> None:
+    """Rule out the steps of a network with which some path is longer than ``most``, and what leads nowhere then.
+
+    Raises
+    ------
+    TimeOver
+        When the deadline passes.
+    """
+    for _ in range(SWEEPS):
+        before = network.size
+        if not before:
+            return
+        paths, prices = price(view, pool, *network.window())
+        order = np.argsort(-pool.usefulness, kind="stable")
+        for chosen in np.split(order, [number for number in PORTIONS if number < len(order)]):
+            lengths = network.rule_out(network.costs(paths.part(chosen), prices), most, deadline)
+            network.drop_dead_ends()
+            pool.usefulness[chosen] += FORGETTING * (lengths / max(most, 1) - pool.usefulness[chosen])
+            if network.empty:
+                return
+        if network.size > WORTH_ANOTHER * before:
+            return
