@@ -92,10 +92,12 @@ class Stage(Model):
     ----------
     index, rank
         Position among the stages; the rank that runs it, counted from 0: stages of one rank share its devices.
-    devices
-        The devices that hold it (``node0:5``).
+    devices, device
+        The devices that hold it (``node0:5``), and of what kind they are.
     layers, recompute
         Its layers, and those of them that are recomputed.
+    options
+        Where recompute is chosen: the option of every layer that is recomputed.
     forward_s, backward_s, weight_gradient_s
         Seconds for one microbatch; ``weight_gradient_s`` is part of ``backward_s``.
     memory
@@ -105,8 +107,10 @@ class Stage(Model):
     index: int
     rank: int
     devices: Many[str]
+    device: str = ""
     layers: Many[str]
     recompute: Many[str] = ()
+    options: dict[str, str] = Field(default={})
     forward_s: float
     backward_s: float
     weight_gradient_s: float

@@ -15,9 +15,13 @@ from partita.models.tensor import LayerNames
 
 
 class GivenStage(Model):
-    """One stage: the names of its layers and, where placed, of its devices (``node0:5``)."""
+    """One stage: the names of its layers and, where placed, of its devices (``node0:5``).
+
+    ``options`` names the option of recompute of its layers, where these are chosen; the others run as they stand.
+    """
 
     layers: LayerNames
+    options: dict[Name, Name] = Field(default={}, max_length=MAX_LAYERS)
     devices: Annotated[Many[Name], Field(fail_fast=True), unique("device"), at_most(MAX_LAYERS, "devices")] = ()
 
 

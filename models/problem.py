@@ -12,7 +12,7 @@ from partita.models.document import read_json, validate
 from partita.models.layer import RECOMPUTE_WORDS
 from partita.models.naming import check_unique
 from partita.models.objective import Limits, Objective
-from partita.models.problem_checks import check_options, check_recompute, check_shares
+from partita.models.problem_checks import check_options, check_recompute, check_shares, check_whole_backward
 from partita.models.profile import ModelProfile
 from partita.models.quantities import Name, as_choices
 from partita.models.schedule import Schedule
@@ -76,6 +76,7 @@ class Problem(Model):
         check_options(faults, self.model, self.cluster.devices, scenarios)
         check_stages(faults, self.model, self.cluster, self.training)
         check_recompute(faults, self.model, self.constraints.recompute, RECOMPUTE_WORDS)
+        check_whole_backward(faults, self.constraints.recompute, self.training.schedules)
         stages = max(1, self.most_stages())
         check_demands(faults, self.constraints, self.model.layer_index(), stages, self.model.buffers)
         faults.raise_if_any("Problem")

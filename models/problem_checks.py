@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from partita.models.base import Faults
 from partita.models.naming import check_known, listing
 from partita.models.profile import ModelProfile
+from partita.models.schedule import Schedule
 
 
 def check_options(faults: Faults, model: ModelProfile, devices: Collection[str], scenarios: Collection[str]) -> None:
@@ -34,3 +35,14 @@ def check_recompute(faults: Faults, model: ModelProfile, recompute: str, words: 
         others = listing(known, "options exist for ") or "no option names a recompute"
         detail = f"no layer has an option for this recompute; {others}; or write 'none', 'choose' or 'stage'"
         faults.add(("constraints", "recompute"), detail, recompute, "unknown_name")
+
+
+def check_whole_backward(faults: Faults, recompute: str, schedules: Sequence[Schedule]) -> None:
+    """Refuse a choice of recompute where a schedule splits the backward pass: what is kept then has two ends."""
+    splitting = [schedule.kind for schedule in schedules if schedule.splits]
+    if recompute in ("choose", "stage") and splitting:
+        detail = (
+            f"recompute cannot be chosen where a schedule splits the backward pass ({listing(splitting)}); write "
+            "'none' or name an option, or take a schedule such as 1f1b"
+        )
+        faults.add(("constraints", "recompute"), detail, recompute, "split_backward")

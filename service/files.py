@@ -252,7 +252,7 @@ def _candidate_plan(answer: dict[str, object], rank: int) -> object:
     stages = candidate.get("stages") if isinstance(candidate, dict) else None
     if not isinstance(stages, list):
         raise InvalidInput.at("/stages", "expected the list of the candidate's stages", None)
-    wanted = ("layers", "devices")
+    wanted = ("layers", "options", "devices")
     return {"stages": [_only(wanted, stage) if isinstance(stage, dict) else stage for stage in stages]}
 
 

@@ -35,7 +35,7 @@ def impossible(judge: Judge, stage_counts: list[int]) -> Infeasibility | None:
 def _least_bytes(instance: Instance) -> tuple[IntArray, IntArray]:
     """Give for every layer the bytes that it needs anywhere, and those of every microbatch in flight, shape (L,)."""
     layers = instance.layers
-    return layers.weight + layers.gradient + layers.optimizer, layers.activation
+    return layers.state, layers.activation
 
 
 def _shared_bytes(instance: Instance, in_flight: int) -> int:
@@ -46,9 +46,11 @@ def _shared_bytes(instance: Instance, in_flight: int) -> int:
 
 
 def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
-    """Find layers, or layers that must share a stage, that need more than a device has."""
+    """Find layers, or layers that must share a stage, that need more than the roomiest device has."""
     instance, groups = judge.instance, judge.groups
-    reserve, workspace = instance.topology.device.reserve_bytes, np.zeros(len(groups), dtype=np.int64)
+    kind = instance.roomiest
+    capacity, reserve = int(judge.capacities[kind]), int(instance.topology.reserves[kind])
+    workspace = np.zeros(len(groups), dtype=np.int64)
     np.maximum.at(workspace, groups.group_of, instance.layers.workspace)
     needed = sum_by(groups.group_of, least, len(groups)) + workspace + reserve
     for storages in (instance.weights, instance.buffers):
@@ -56,16 +58,16 @@ def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
         for number, layers in enumerate(storages.layers):
             needed[np.unique(groups.group_of[layers])] += total[number]
     names = [layer.name for layer in instance.problem.model.layers]
-    device = instance.topology.locations[0].slots[0][0]
+    device = next(each.slots[0][0] for each in instance.topology.locations if each.kind == kind)
     findings = []
-    for group in np.flatnonzero(needed > judge.capacity)[:10].tolist():
+    for group in np.flatnonzero(needed > capacity)[:10].tolist():
         members = groups.members[group].tolist()
         called = f"layer {names[members[0]]!r}"
         if len(members) > 1:
             called = f"{len(members)} layers that must share a stage (the first is {names[members[0]]!r})"
-        short = int(needed[group]) - judge.capacity
+        short = int(needed[group]) - capacity
         reserved = f", {reserve} of them reserved" if reserve else ""
-        text = f"{called}: needs {needed[group]} bytes{reserved}, {device} allows {judge.capacity}: short by {short}"
+        text = f"{called}: needs {needed[group]} bytes{reserved}, {device} allows {capacity}: short by {short}"
         findings.append(
             Finding(
                 limit=memory_limit(instance),
@@ -73,7 +75,7 @@ def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
                 layer=names[members[0]],
                 device=device,
                 needed=int(needed[group]),
-                available=judge.capacity,
+                available=capacity,
                 short_by=short,
                 unit="bytes",
             )
@@ -86,8 +88,8 @@ def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
 
 def _more_memory(instance: Instance, needed: int) -> str:
     """Say which limits are to be raised so that a device may hold so many bytes, its reserve included."""
-    limit, memory = instance.problem.limits.peak_memory_bytes, instance.topology.device.memory_bytes
-    kind = instance.problem.cluster.nodes[0].device
+    limit, kind = instance.problem.limits.peak_memory_bytes, instance.topology.kinds[instance.roomiest]
+    memory = instance.problem.cluster.devices[kind].memory_bytes
     changes = []
     if limit is not None and limit < needed:
         changes.append(f"raise limits.peak_memory_bytes to at least {needed}")
@@ -96,31 +98,36 @@ def _more_memory(instance: Instance, needed: int) -> str:
     return " and ".join(changes)
 
 
-def memory_limit(instance: Instance) -> str:
-    """Name the limit that memory runs into: the device's size or the user's own."""
-    if instance.capacity < instance.topology.device.memory_bytes:
+def memory_limit(instance: Instance, kind: str | None = None) -> str:
+    """Name the limit that memory runs into: the size of a kind of device (None: the roomiest) or the user's own."""
+    kind = kind or instance.topology.kinds[instance.roomiest]
+    limit = instance.problem.limits.peak_memory_bytes
+    if limit is not None and limit < instance.problem.cluster.devices[kind].memory_bytes:
         return "limits.peak_memory_bytes"
-    return f"memory_bytes of {instance.problem.cluster.nodes[0].device}"
+    return f"memory_bytes of {kind}"
 
 
 def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibility | None:
     instance, most_ranks = judge.instance, judge.instance.num_ranks(most_stages)
-    each = judge.capacity - instance.topology.device.reserve_bytes
-    available = most_ranks * each
+    topology, kind = instance.topology, instance.roomiest
+    room = judge.capacities - topology.reserves
+    each, reserve = int(room[kind]), int(topology.reserves[kind])
+    slots = np.repeat(room[topology.kind_of], [len(location.slots) for location in topology.locations])
+    available = int(np.sort(slots)[::-1][:most_ranks].sum())
     if total <= available:
         return None
     training = instance.problem.training
     width = one(training.tensor_parallel) * one(training.data_parallel)
     called = "stages" if instance.schedule.chunks == 1 else "ranks"
-    change = _more_memory(instance, -(-total // most_ranks) + instance.topology.device.reserve_bytes)
+    change = _more_memory(instance, -(-total // most_ranks) + reserve)
     ranks = -(-total // each) if each > 0 else 0
     by_limit = memory_limit(instance) == "limits.peak_memory_bytes" and "take devices" not in change
     if ranks and not by_limit and ranks <= instance.num_ranks(len(judge.groups)):
         change = f"at least {ranks * width} devices of this size, in {ranks} {called}"
-    text = (
-        f"all layers together need {total} bytes, {most_ranks} {called} of {each} bytes have {available}: "
-        f"short by {total - available}"
+    sizes = (
+        f"{most_ranks} {called} of {each} bytes" if len(topology.kinds) == 1 else f"the roomiest {most_ranks} {called}"
     )
+    text = f"all layers together need {total} bytes, {sizes} have {available}: short by {total - available}"
     finding = Finding(
         limit=memory_limit(instance),
         message=text,
@@ -180,10 +187,14 @@ def beyond_arithmetic(judge: Judge, stage_counts: list[int]) -> Infeasibility:
     """Name the limits under which the search has proven that there is no plan."""
     instance = judge.instance
     problem = instance.problem
-    memory = f"{memory_limit(instance)} ({judge.capacity} bytes on each device)"
-    reserve = instance.topology.device.reserve_bytes
     stages = f"{min(stage_counts)}" if len(stage_counts) == 1 else f"{min(stage_counts)} to {max(stage_counts)}"
-    limits = [memory + (f", {reserve} of them reserved" if reserve else ""), f"training.num_stages ({stages})"]
+    limits = []
+    for kind, capacity, reserve in zip(
+        instance.topology.kinds, judge.capacities.tolist(), instance.topology.reserves.tolist(), strict=True
+    ):
+        reserved = f", {reserve} of them reserved" if reserve else ""
+        limits.append(f"{memory_limit(instance, kind)} ({capacity} bytes on each device){reserved}")
+    limits = [*dict.fromkeys(limits), f"training.num_stages ({stages})"]
     for field in ("iteration_time_s", "bottleneck_time_s"):
         value = getattr(problem.limits, field)
         if value is not None:

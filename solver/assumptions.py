@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
 from partita.solver.instance import Instance, one
+from partita.solver.ways import CHOSEN
 
 
 def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
@@ -56,7 +57,13 @@ def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
     if instance.trains and any(len(layers) > 1 for layers in instance.weights.layers):
         found.append("tied weights are synchronized one after the other, after the pipeline")
     recompute = instance.problem.constraints.recompute
-    if recompute != "none":
+    if recompute in CHOSEN:
+        each = "layer" if recompute == "choose" else "stage"
+        names = ", ".join(name for name in instance.ways.options if name is not None)
+        found.append(
+            f"recompute is chosen for every {each}, the least time that fits into memory, from: {names or 'none'}"
+        )
+    elif recompute != "none":
         count = int(instance.layers.recomputed.sum())
         found.append(f"recompute {recompute}: {count} of {instance.num_layers} layers have such an option and use it")
     if any(buffer.mutated and len(buffer.layers) > 1 for buffer in instance.problem.model.buffers):

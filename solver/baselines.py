@@ -7,6 +7,7 @@ from partita.solver.divisions import balanced_sizes, uniform_sizes
 from partita.solver.evaluation import Evaluator
 from partita.solver.figures import Figures
 from partita.solver.local_search import stages_of
+from partita.solver.recompute import best_plan
 
 
 def baselines(evaluator: Evaluator, figures: Figures, num_stages: int) -> dict[str, Baseline]:
@@ -24,7 +25,8 @@ def baselines(evaluator: Evaluator, figures: Figures, num_stages: int) -> dict[s
         ("balanced_time", balanced_sizes(work, num_stages)),
     ):
         stage = stages_of(np.concatenate([[0], np.cumsum(sizes)]))
-        measures = evaluator.measures(stage, location)
-        fits = measures.peak_memory <= instance.capacity
+        measures = evaluator.measures(best_plan(instance, figures, stage, location))
+        capacities = instance.capacities[instance.topology.kind_of[location]]
+        fits = bool((measures.memory.by_rank <= capacities).all())
         found[name] = Baseline(metrics=evaluator.metrics(measures, location), stage_sizes=tuple(sizes), fits=fits)
     return found

@@ -5,6 +5,7 @@ that decided its makespan as a cut. When nothing better is left, the best plan i
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from time import monotonic
 
@@ -66,7 +67,7 @@ class Configuration:
         graph = graph_of(judge.instance, self.num_stages)
         whole, postponed = graph.pipeline.moments.alone(self.num_stages)
         frame = Frame(graph.pipeline, self.optional, whole, postponed, judge.capacity)
-        return Setting(judge.instance, judge.figures, judge.groups, graph, frame)
+        return Setting(judge.instance, judge.figures, judge.groups, graph, frame, judge.capacities)
 
     @property
     def _frame(self) -> Frame:
@@ -334,11 +335,15 @@ class Configuration:
         Gives the plan, unless it breaks a limit, and whether its path was news.
         """
         tools, judge = self.tools, self.tools.judge
-        (measures,) = judge.measure_all([plan], with_paths=True)
-        judged, news = judge.assess(plan, measures), False
-        tools.plans.add(judged)
+        plans = [plan] if plan.option is None else [plan, replace(plan, option=None)]
+        plans = judge.with_options(plans)
+        measured = judge.measure_all(plans, with_paths=True)
+        found = [judge.assess(each, measures) for each, measures in zip(plans, measured, strict=True)]
+        for each in found:  # the options of the program first, then those that suit its stages best
+            tools.plans.add(each)
+        judged, news = found[0], False
         if self._pool is not None and plan.num_stages == self.num_stages:
-            news = learn(self._pool, judge, [measures]) > 0
+            news = learn(self._pool, judge, measured) > 0
         if judged is not None and tools.tactics.warm_start:
             self._improve(judged, judge.groups.total_order, deadline)
         return judged, news

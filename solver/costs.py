@@ -1,7 +1,6 @@
 """What any assignment of layers to stages and of stages to locations costs: the one place where it is computed.
 
-``stage[i]`` is the stage of layer i, shape (L,); ``location[r]`` the location of rank r, shape (R,). The formulas are
-those that README.md names under what is modeled.
+The formulas are those that README.md names under what is modeled.
 """
 
 from dataclasses import dataclass
@@ -14,6 +13,35 @@ from partita.solver.arrays import BoolArray, IntArray, Times
 from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance, Storages
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPlan:
+    """A plan, layer by layer.
+
+    Attributes
+    ----------
+    stage
+        The stage of every layer, shape (L,).
+    location
+        The location of every rank, shape (R,).
+    option
+        The option of recompute of every layer, a number among those to choose from, shape (L,).
+    """
+
+    stage: IntArray
+    location: IntArray
+    option: IntArray
+
+    @property
+    def num_stages(self) -> int:
+        """S."""
+        return int(self.stage.max()) + 1
+
+    def kind(self, instance: Instance, rank_of: IntArray) -> IntArray:
+        """Give the kind of device that every layer runs on, shape (L,); ``rank_of`` is the rank of every stage."""
+        kind: IntArray = instance.topology.kind_of[self.location[rank_of[self.stage]]]
+        return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +280,15 @@ class StageMemory:
         return sum_by(self.rank_of, self.total, int(self.rank_of.max()) + 1)
 
 
-def stage_memory(instance: Instance, stage: IntArray, moved: Transfers, graph: EventGraph) -> StageMemory:
+def stage_memory(instance: Instance, plan: LayerPlan, moved: Transfers, graph: EventGraph) -> StageMemory:
     """Give the memory of every stage."""
-    pipeline, layers, tied = graph.pipeline, instance.layers, instance.weights
+    pipeline, tied, stage = graph.pipeline, instance.weights, plan.stage
     rank_of, size = pipeline.rank_of, pipeline.num_stages
+    layers = instance.ways.of(plan.kind(instance, rank_of), plan.option)
+    reserve = instance.topology.reserves[instance.topology.kind_of[plan.location[rank_of]]]
     weight, holder = held(tied, stage, rank_of)
     buffer, keeper = held(instance.buffers, stage, rank_of)
-    kept, for_weights = kept_bytes(instance, stage, size)
+    kept, for_weights = kept_bytes(instance, plan, rank_of)
     whole, postponed = pipeline.moments.fullest(kept, for_weights)
     workspace = np.zeros(size, dtype=np.int64)
     np.maximum.at(workspace, stage, layers.workspace)
@@ -272,16 +302,17 @@ def stage_memory(instance: Instance, stage: IntArray, moved: Transfers, graph: E
         postponed=postponed,
         communication=_received(instance, moved, graph),
         workspace=workspace * _first_largest(rank_of, workspace),
-        reserve=instance.topology.device.reserve_bytes * _first_largest(rank_of, np.zeros_like(workspace)),
+        reserve=reserve * _first_largest(rank_of, np.zeros_like(workspace)),
         rank_of=rank_of,
     )
 
 
-def kept_bytes(instance: Instance, stage: IntArray, size: int) -> tuple[IntArray, IntArray]:
+def kept_bytes(instance: Instance, plan: LayerPlan, rank_of: IntArray) -> tuple[IntArray, IntArray]:
     """Give the bytes that a microbatch keeps on every stage, whole and for its weight gradient, shape (S,) each."""
+    stage, size = plan.stage, len(rank_of)
     saved, saver = held(instance.shared, stage, np.arange(size))
     shared = sum_by(saver, instance.shared.bytes[saved], size)
-    layers = instance.layers
+    layers = instance.ways.of(plan.kind(instance, rank_of), plan.option)
     return sum_by(stage, layers.activation, size) + shared, sum_by(stage, layers.for_weight_gradient, size) + shared
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics, Stage, TiedWeight
 from partita.solver.arrays import IntArray
-from partita.solver.costs import StageMemory, Traffic, held, sum_by
+from partita.solver.costs import LayerPlan, StageMemory, Traffic, held, sum_by
 from partita.solver.figures import Figures, make_figures
 from partita.solver.instance import Instance, one
 from partita.solver.link_simulation import queued_makespan
@@ -30,9 +30,9 @@ class Evaluator:
         self._figures: Figures = make_figures(instance)
         self._tensors = {tensor.name: tensor for tensor in instance.problem.model.tensors or ()}
 
-    def measures(self, stage: IntArray, location: IntArray) -> Measures:
-        """Measure a plan in seconds and bytes; ``stage`` by layer, ``location`` by rank."""
-        return measure(self.instance, self._figures, int(stage.max()) + 1, [(stage, location)])[0]
+    def measures(self, plan: LayerPlan) -> Measures:
+        """Measure a plan in seconds and bytes."""
+        return measure(self.instance, self._figures, plan.num_stages, [plan])[0]
 
     def metrics(self, measures: Measures, location: IntArray) -> Metrics:
         """Give the metrics of a measured plan; ``location`` by rank."""
@@ -61,40 +61,45 @@ class Evaluator:
             queueing_gap=queueing_gap,
         )
 
-    def candidate(
-        self, stage: IntArray, location: IntArray, rank: int, devices: list[tuple[str, ...]] | None = None
-    ) -> Candidate:
+    def candidate(self, plan: LayerPlan, rank: int, devices: list[tuple[str, ...]] | None = None) -> Candidate:
         """Give the full report of a plan; its ranks run on ``devices`` where these are given."""
-        measures = self.measures(stage, location)
-        placed = self.instance.topology.devices(location) if devices is None else devices
+        measures = self.measures(plan)
+        placed = self.instance.topology.devices(plan.location) if devices is None else devices
         return Candidate(
             rank=rank,
             schedule=self.instance.schedule,
-            metrics=self.metrics(measures, location),
-            stages=self._stages(stage, placed, measures),
-            boundaries=self._boundaries(stage, location, measures),
-            tied_weights=self._tied_weights(stage, measures.memory.rank_of),
+            metrics=self.metrics(measures, plan.location),
+            stages=self._stages(plan, placed, measures),
+            boundaries=self._boundaries(plan.stage, plan.location, measures),
+            tied_weights=self._tied_weights(plan.stage, measures.memory.rank_of),
         )
 
-    def _stages(self, stage: IntArray, devices: list[tuple[str, ...]], measures: Measures) -> tuple[Stage, ...]:
-        layers = self.instance.layers
-        names = np.array([layer.name for layer in self.instance.problem.model.layers], dtype=object)
+    def _stages(self, plan: LayerPlan, devices: list[tuple[str, ...]], measures: Measures) -> tuple[Stage, ...]:
+        instance, stage = self.instance, plan.stage
+        names = np.array([layer.name for layer in instance.problem.model.layers], dtype=object)
         rank_of = measures.memory.rank_of
+        layers = instance.ways.of(plan.kind(instance, rank_of), plan.option)
+        kinds = instance.topology.kind_of[plan.location]
+        option = np.array([name or "" for name in instance.ways.options], dtype=object)[plan.option]
         weight_gradient = sum_by(stage, layers.weight_gradient, len(rank_of))
-        capacity = self.instance.topology.device.memory_bytes
         return tuple(
             Stage(
                 index=index,
                 rank=rank,
                 devices=devices[rank],
+                device=instance.topology.kinds[int(kinds[rank])],
                 layers=tuple(names[stage == index]),
                 recompute=tuple(names[(stage == index) & layers.recomputed]),
+                options=dict(zip(names[chosen], option[chosen], strict=True)),
                 forward_s=float(measures.times.forward[index]),
                 backward_s=float(measures.times.backward[index]),
                 weight_gradient_s=float(weight_gradient[index]),
-                memory=_memory(measures.memory, index, capacity),
+                memory=_memory(
+                    measures.memory, index, instance.topology.devices_by_kind[int(kinds[rank])].memory_bytes
+                ),
             )
             for index, rank in enumerate(rank_of.tolist())
+            for chosen in [(stage == index) & layers.recomputed & instance.ways.choosable]
         )
 
     def _boundaries(self, stage: IntArray, location: IntArray, measures: Measures) -> tuple[Boundary, ...]:

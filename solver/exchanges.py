@@ -31,14 +31,14 @@ class Exchanges:
     Parameters
     ----------
     sizes
-        How many slots every location has.
+        How many slots every location has, and the kind of its devices.
     node_of
         The node of every location, shape (locations,).
     class_of
         The class of the path between any two locations, and within each, shape (locations, locations); symmetric.
     """
 
-    def __init__(self, sizes: Sequence[int], node_of: IntArray, class_of: IntArray) -> None:
+    def __init__(self, sizes: Sequence[tuple[int, int]], node_of: IntArray, class_of: IntArray) -> None:
         self._sizes, self._node_of, self._class_of = sizes, node_of, class_of
         self._steps = 0
         self._names: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -47,8 +47,8 @@ class Exchanges:
     def alike(self) -> IntArray:
         """The set of interchangeable locations that each belongs to, shape (locations,).
 
-        Two locations are interchangeable when they have as many slots and the same paths to themselves and to all
-        others: exchanging them changes nothing but names.
+        Two locations are interchangeable when they have as many slots of one kind and the same paths to themselves and
+        to all others: exchanging them changes nothing but names.
         """
         sizes, class_of = self._sizes, self._class_of
         together: BoolArray = self._node_of[:, None] == self._node_of[None, :]

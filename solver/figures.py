@@ -35,7 +35,10 @@ class Figures:
     cap
         Seconds that no transfer counts more than.
     forward, backward, weight_gradient
-        Of the layers for one microbatch; the weight gradient is part of the backward pass.
+        Of the layers for one microbatch, the least over all ways to run them, shape (L,); the weight gradient is part
+        of the backward pass.
+    by_way
+        The same three by every kind of device and option of recompute, shape (3, Q, O, L).
     bandwidth, latency
         Of the classes of path, shape (C,); latency in the unit of time.
     """
@@ -44,6 +47,7 @@ class Figures:
     forward: Times
     backward: Times
     weight_gradient: Times
+    by_way: Times
     bandwidth: FloatArray
     latency: Times
     blur: float = 0.0
@@ -59,10 +63,16 @@ class Figures:
         return _in_unit(np.minimum(seconds, self.cap), self.tick)
 
     def passes(self, number: int) -> list[Times]:
-        """Give the times of two passes, forward and backward, or of three: the backward pass split in two."""
-        if number == 2:
-            return [self.forward, self.backward]
-        return [self.forward, self.backward - self.weight_gradient, self.weight_gradient]
+        """Give the least times of two passes, forward and backward, or of three: the backward pass split in two."""
+        return [table.min(axis=(0, 1)) for table in self.tables(number)]
+
+    def tables(self, number: int) -> list[Times]:
+        """Give the times of two or three passes by kind of device and option, shape (Q, O, L) each."""
+        return _split(number, *self.by_way)
+
+    def passes_by(self, number: int, kind: IntArray, option: IntArray) -> list[Times]:
+        """Give the times of two or three passes of the layers on kinds of device and by options, shape (L,) each."""
+        return _split(number, *self.by_way[:, kind, option, np.arange(len(kind))])
 
     def time(self, seconds: float) -> float | int:
         """Give a time of the problem in the unit of these figures."""
@@ -77,6 +87,10 @@ class Figures:
         return np.zeros(shape, dtype=np.float64 if self.tick is None else np.int64)
 
 
+def _split(number: int, forward: Times, backward: Times, weight_gradient: Times) -> list[Times]:
+    return [forward, backward] if number == 2 else [forward, backward - weight_gradient, weight_gradient]
+
+
 def _in_unit(seconds: FloatArray, tick: float | None) -> Times:
     """Round to ticks; paths that no plan can use may take any time, and are cut short."""
     return seconds if tick is None else np.rint(np.minimum(seconds / tick, MOST_TICKS)).astype(np.int64)
@@ -85,11 +99,15 @@ def _in_unit(seconds: FloatArray, tick: float | None) -> Times:
 def make_figures(instance: Instance, tick: float | None = None, blur: float = 0.0, cap: float = np.inf) -> Figures:
     """Give the instance's times in seconds, or rounded to ticks of so many seconds."""
     bandwidth, latency = (np.array(column) for column in zip(*instance.topology.classes, strict=True))
+    costs = instance.ways.costs
+    by_way = _in_unit(np.stack([costs.forward, costs.backward, costs.weight_gradient]), tick)
+    least = by_way.min(axis=(1, 2))
     return Figures(
         tick=tick,
-        forward=_in_unit(instance.layers.forward, tick),
-        backward=_in_unit(instance.layers.backward, tick),
-        weight_gradient=_in_unit(instance.layers.weight_gradient, tick),
+        forward=least[0],
+        backward=least[1],
+        weight_gradient=least[2],
+        by_way=by_way,
         bandwidth=bandwidth,
         latency=_in_unit(np.minimum(latency, cap), tick),
         blur=blur,
@@ -152,8 +170,8 @@ def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[
 
 def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, float]:
     """Give the seconds per tick that are fine enough, and those that are coarse enough for sums not to overflow."""
-    once, moved, after = _totals(instance, num_stages, cap)
-    smallest = once if once > 0 else moved
+    least, once, moved, after = _totals(instance, num_stages, cap)
+    smallest = least if least > 0 else moved
     if smallest == 0:
         smallest = after
     if smallest == 0:
@@ -167,7 +185,7 @@ def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, floa
 def longest_time(instance: Instance, figures: Figures, num_stages: int) -> int:
     """Give a time that no plan exceeds: everything, one after the other, on the slowest paths; in ticks, capped."""
     assert figures.tick is not None, "the solver counts in ticks"
-    once, moved, after = _totals(instance, num_stages, figures.cap)
+    _, once, moved, after = _totals(instance, num_stages, figures.cap)
     hops = 4.0 * num_stages * (num_stages + len(instance.edges.producer))
     latency = float(make_figures(instance, cap=figures.cap).latency[instance.topology.usable_classes].max())
     seconds = instance.microbatches * (once + 4 * num_stages * moved + hops * latency) + after
@@ -175,9 +193,12 @@ def longest_time(instance: Instance, figures: Figures, num_stages: int) -> int:
     return int(min(seconds / figures.tick + rounded, MOST_TICKS))
 
 
-def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, float, float]:
-    """Give the seconds of all layers once, of all tensors once on the slowest path, and of what follows a makespan."""
-    layers, figures = instance.layers, make_figures(instance, cap=cap)
+def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, float, float, float]:
+    """Give the seconds of all layers once, at least and at most, of all tensors on the slowest path, and of the rest.
+
+    The rest is what follows a makespan.
+    """
+    layers, figures = instance.ways.most, make_figures(instance, cap=cap)
     usable = instance.topology.usable_classes
     slowest = usable[int(np.argmin(figures.bandwidth[usable]))]
     latency = float(figures.latency[usable].max())
@@ -188,5 +209,6 @@ def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, flo
     for sizes in shared + own:
         reduced += 2 * float(figures.transfer(sizes, slowest).sum())
     after = reduced * num_stages + latency * (1 + len(instance.weights.names)) + instance.factors.step_s
+    least = float(instance.layers.forward.sum() + instance.layers.backward.sum())
     once = float(layers.forward.sum() + layers.backward.sum())
-    return once, float(sent) + 2 * num_stages * latency, after * instance.trains
+    return least, once, float(sent) + 2 * num_stages * latency, after * instance.trains

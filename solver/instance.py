@@ -13,17 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from partita.models.errors import InvalidInput
-from partita.models.layer import COSTS, Layer
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
 from partita.models.tensor import Buffer, SharedActivation
 from partita.models.training import Optimizer
-from partita.solver.arrays import FloatArray, IntArray
+from partita.solver.arrays import IntArray
 from partita.solver.event_graph import EventGraph
 from partita.solver.topology import Topology
-
-MAX_TOTAL_BYTES = 2**61
-"""Bytes of a model with all its microbatches in flight may not add up to more: sums stay within 64-bit integers."""
+from partita.solver.ways import MAX_TOTAL_BYTES, LayerCosts, Ways, find_ways, scaled
 
 
 @dataclass(frozen=True)
@@ -78,33 +75,12 @@ class Edges:
     ordered: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class LayerCosts:
-    """Costs of the layers in the problem's context, each of shape (L,).
-
-    ``for_weight_gradient`` is the part of ``activation`` that stays until the weight gradient; ``recomputed`` tells
-    which layers run by the option that ``constraints.recompute`` names.
-    """
-
-    forward: FloatArray
-    backward: FloatArray
-    weight_gradient: FloatArray
-    activation: IntArray
-    for_weight_gradient: IntArray
-    workspace: IntArray
-    weight: IntArray
-    gradient: IntArray
-    optimizer: IntArray
-    output: IntArray
-    recomputed: npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True)
 class Instance:
     """A problem with one schedule in arrays, what of its training set-up the costs depend on, and its event graphs."""
 
     problem: Problem
-    layers: LayerCosts
+    ways: Ways
     edges: Edges
     weights: Storages
     buffers: Storages
@@ -112,6 +88,11 @@ class Instance:
     topology: Topology
     factors: Optimizer
     graphs: dict[int, EventGraph] = field(default_factory=dict, compare=False)
+
+    @property
+    def layers(self) -> LayerCosts:
+        """What every layer costs at least; its costs, where there is but one way to run it."""
+        return self.ways.least
 
     @property
     def num_layers(self) -> int:
@@ -159,12 +140,17 @@ class Instance:
         """Data-parallel degree."""
         return one(self.problem.training.data_parallel)
 
-    @property
-    def capacity(self) -> int:
-        """Bytes that a stage may use on each device, the reserve included."""
+    @cached_property
+    def capacities(self) -> IntArray:
+        """Bytes that a stage may use on each device of every kind, the reserve included, shape (Q,)."""
         limit = self.problem.limits.peak_memory_bytes
-        memory = self.topology.device.memory_bytes
-        return memory if limit is None else min(memory, limit)
+        memory = np.array([device.memory_bytes for device in self.topology.devices_by_kind], dtype=np.int64)
+        return memory if limit is None else np.minimum(memory, limit)
+
+    @property
+    def roomiest(self) -> int:
+        """The kind of device with the most room, the reserve left out."""
+        return int(np.argmax(self.capacities - self.topology.reserves))
 
 
 def one(choice: int | tuple[int, ...]) -> int:
@@ -192,12 +178,12 @@ def build_instance(problem: Problem, only: frozenset[str] | None = None, most_st
     """
     training = problem.training
     factors = training.optimizer_factors()
-    layers = _layer_costs(problem, factors)
+    ways = find_ways(problem, factors, one(training.tensor_parallel))
     index = problem.model.layer_index()
     instance = Instance(
         problem=problem,
-        layers=layers,
-        edges=_edges(problem, layers, index),
+        ways=ways,
+        edges=_edges(problem, ways.least, index),
         weights=_weights(problem, factors, index),
         buffers=_plain(problem.model.buffers, [item.name for item in problem.model.buffers], index),
         shared=_plain(problem.model.shared_activations, [], index),
@@ -212,82 +198,6 @@ def build_instance(problem: Problem, only: frozenset[str] | None = None, most_st
     )
     _refuse_uncountable(instance)
     return instance
-
-
-def _layer_costs(problem: Problem, factors: Optimizer) -> LayerCosts:
-    kind = problem.cluster.nodes[0].device
-    speed = problem.cluster.devices[kind].speed
-    recompute = problem.constraints.recompute
-    context = (
-        kind,
-        None if recompute == "none" else recompute,
-        one(problem.training.tensor_parallel),
-        problem.scenarios[0].name if problem.scenarios else None,
-    )
-    rows = [_resolve(layer, context, speed) for layer in problem.model.layers]
-    trains = problem.training.trains
-
-    def times(name: str) -> FloatArray:
-        return np.array([costs[name] for costs, _ in rows], dtype=np.float64)
-
-    def sizes(name: str) -> IntArray:
-        return np.array([costs[name] for costs, _ in rows], dtype=np.int64)
-
-    weights = [int(costs["weight_bytes"]) for costs, _ in rows]
-    return LayerCosts(
-        forward=times("forward_s"),
-        backward=times("backward_s") * trains,
-        weight_gradient=times("weight_gradient_s") * trains,
-        activation=sizes("activation_bytes"),
-        for_weight_gradient=sizes("weight_gradient_bytes"),
-        workspace=sizes("workspace_bytes"),
-        weight=np.array(weights, dtype=np.int64),
-        gradient=_scaled(weights, factors.gradient_bytes_per_weight_byte),
-        optimizer=_scaled(weights, factors.state_bytes_per_weight_byte),
-        output=sizes("output_bytes"),
-        recomputed=np.array([recomputed for _, recomputed in rows], dtype=bool),
-    )
-
-
-def _resolve(
-    layer: Layer, context: tuple[str, str | None, int, str | None], speed: float
-) -> tuple[dict[str, float | int], bool]:
-    """Give the layer's costs by name and whether it is recomputed.
-
-    Options apply from the least to the most specific; a time is divided by the device's speed unless an option that
-    names the device gave it.
-    """
-    costs: dict[str, float | int | None] = {name: getattr(layer, name) for name in COSTS}
-    measured: set[str] = set()
-    recomputed = False
-    fitting = [
-        option
-        for option in layer.options
-        if all(asked is None or asked == have for asked, have in zip(option.selectors, context, strict=True))
-    ]
-    for option in sorted(fitting, key=lambda each: sum(selector is not None for selector in each.selectors)):
-        recomputed = recomputed or option.recompute is not None
-        for name in COSTS:
-            value = getattr(option, name)
-            if value is not None:
-                costs[name] = value
-                (measured.add if option.device is not None else measured.discard)(name)
-    resolved: dict[str, float | int] = {}
-    for name, value in costs.items():
-        given = costs["activation_bytes"] if value is None else value  # only weight_gradient_bytes may be left out
-        assert given is not None, "every other cost has a value of its own"
-        resolved[name] = float(given) / speed if name.endswith("_s") and name not in measured else given
-    for part, whole in (("weight_gradient_s", "backward_s"), ("weight_gradient_bytes", "activation_bytes")):
-        resolved[part] = min(resolved[part], resolved[whole])  # options that apply together may say otherwise
-    return resolved, recomputed
-
-
-def _scaled(sizes: Sequence[int], factor: float) -> IntArray:
-    """Give sizes times a factor, to whole bytes; what cannot be counted is refused later by its float value."""
-    exact = np.array(sizes, dtype=np.float64) * factor
-    if factor == int(factor) and exact.max(initial=0.0) < MAX_TOTAL_BYTES:
-        return np.array(sizes, dtype=np.int64) * int(factor)
-    return np.minimum(np.rint(exact), MAX_TOTAL_BYTES).astype(np.int64)
 
 
 def _edges(problem: Problem, layers: LayerCosts, index: dict[str, int]) -> Edges:
@@ -318,8 +228,8 @@ def _weights(problem: Problem, factors: Optimizer, index: dict[str, int]) -> Sto
     return Storages(
         names=tuple(weight.name for weight in problem.model.weights),
         bytes=np.array(sizes, dtype=np.int64),
-        gradient_bytes=_scaled(sizes, factors.gradient_bytes_per_weight_byte),
-        optimizer_bytes=_scaled(sizes, factors.state_bytes_per_weight_byte),
+        gradient_bytes=scaled(sizes, factors.gradient_bytes_per_weight_byte),
+        optimizer_bytes=scaled(sizes, factors.state_bytes_per_weight_byte),
         layers=tuple(_positions(weight.layers, index) for weight in problem.model.weights),
     )
 
@@ -338,7 +248,7 @@ def _positions(names: Sequence[str], index: dict[str, int]) -> IntArray:
 
 def _refuse_uncountable(instance: Instance) -> None:
     """Refuse a model whose bytes, with every microbatch in flight, could overflow a 64-bit sum."""
-    layers, in_flight = instance.layers, float(instance.microbatches)
+    layers, in_flight = instance.ways.most, float(instance.microbatches)
     once: list[npt.NDArray[Any]] = [layers.weight, layers.gradient, layers.optimizer, layers.workspace]
     for storages in (instance.weights, instance.buffers):
         counts = np.array([len(held) for held in storages.layers], dtype=np.float64)

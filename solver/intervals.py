@@ -91,7 +91,7 @@ class IntervalView:
         number = 3 if instance.schedule.splits else 2
         self.passes = [prefix(grouped(each.astype(np.int64))) for each in figures.passes(number)]
         self.compute = prefix(grouped((figures.forward + figures.backward).astype(np.int64)))
-        self.state = grouped(layers.weight + layers.gradient + layers.optimizer)
+        self.state = grouped(layers.state)
         self.kept = grouped(layers.activation)
         self.for_weights = grouped(layers.for_weight_gradient)
         self._workspace = np.zeros(size, dtype=np.int64)
@@ -184,7 +184,7 @@ class IntervalView:
         TimeOver
             When the deadline passes.
         """
-        size, reserve = self.size, self.instance.topology.device.reserve_bytes
+        size, reserve = self.size, int(self.instance.topology.reserves.min())
         state = np.full(size, reserve, dtype=np.int64)
         kept = np.zeros(size, dtype=np.int64)
         for_weights = np.zeros(size, dtype=np.int64)

@@ -1,17 +1,21 @@
 """A plan that is given by names, as the arrays that are priced: stages, locations and the instance they belong to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from partita.models.errors import Fault, InvalidInput, short_value
+from partita.models.naming import listing, quoted
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.models.schedule_rules import microbatches_fault, stages_fault
 from partita.solver.arrays import IntArray
+from partita.solver.costs import LayerPlan
 from partita.solver.effort import unaffordable
+from partita.solver.figures import make_figures
 from partita.solver.instance import Instance, build_instance, one
 from partita.solver.pipeline import Pipeline, arrange
+from partita.solver.recompute import best_plan
 from partita.solver.topology import Topology
 
 MOST_FINDINGS = 20
@@ -26,15 +30,14 @@ class Layout:
     ----------
     instance
         The problem with that schedule.
-    stage, location
-        The stage of every layer, shape (L,), and the location of every rank, shape (R,).
+    plan
+        The plan, layer by layer; where it says nothing of recompute, with the options that suit it best.
     devices
         The devices of every rank; None where the plan names none.
     """
 
     instance: Instance
-    stage: IntArray
-    location: IntArray
+    plan: LayerPlan
     devices: list[tuple[str, ...]] | None
 
 
@@ -63,7 +66,35 @@ def lay_out(problem: Problem, given: GivenPlan) -> Layout:
     if too_much is not None:
         value = short_value(instance.microbatches)
         raise InvalidInput.at("/training/num_microbatches", too_much, value, "too_large")
-    return Layout(instance, stage, _locations(instance.topology, int(ranks.max()) + 1, devices), devices)
+    location = _locations(instance.topology, int(ranks.max()) + 1, devices)
+    plan = best_plan(instance, make_figures(instance), stage, location)
+    option = _options(instance, given)
+    return Layout(instance, plan if option is None else replace(plan, option=option), devices)
+
+
+def _options(instance: Instance, given: GivenPlan) -> IntArray | None:
+    """Give the options of recompute that a plan names, by layer, shape (L,); None where it names none."""
+    stages, ways = given.stages or (), instance.ways
+    if not any(stage.options for stage in stages):
+        return None
+    index = instance.problem.model.layer_index()
+    option = np.zeros(len(index), dtype=np.int64)
+    known = {name: number for number, name in enumerate(ways.options) if name is not None}
+    faults = []
+    for number, stage in enumerate(stages):
+        for layer, name in stage.options.items():
+            place = f"/plan/stages/{number}/options"
+            if layer not in stage.layers:
+                detail = f"the stage has no layer {quoted(layer)}; name one of its layers"
+                faults.append(Fault(place, detail, short_value(layer), "unknown_name"))
+            elif name not in known or not ways.available[known[name], index[layer]]:
+                detail = f"{quoted(layer)} has no option {quoted(name)} to choose{listing(known, '; there are ')}"
+                faults.append(Fault(place, detail, short_value(name), "unknown_name"))
+            else:
+                option[index[layer]] = known[name]
+    if faults:
+        raise InvalidInput(faults[:MOST_FINDINGS])
+    return option
 
 
 def pipeline_of(problem: Problem, num_stages: int) -> Pipeline:

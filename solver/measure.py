@@ -7,7 +7,7 @@ from math import inf, isfinite
 import numpy as np
 
 from partita.solver.arrays import IntArray, Times
-from partita.solver.costs import StageMemory, Transfers, held, stage_memory, sum_by, transfers
+from partita.solver.costs import LayerPlan, StageMemory, Transfers, held, stage_memory, sum_by, transfers
 from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
@@ -115,13 +115,14 @@ def graph_of(instance: Instance, num_stages: int) -> EventGraph:
     return instance.graphs[num_stages]
 
 
-def stage_times(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, graph: EventGraph
-) -> StageTimes:
+def stage_times(instance: Instance, figures: Figures, plan: LayerPlan, graph: EventGraph) -> StageTimes:
     """Price the stages and transfers of a plan."""
     size = graph.num_stages
-    passes = np.stack([sum_by(stage, each, size) for each in figures.passes(graph.num_passes)])
-    moved = transfers(instance, figures, stage, location, graph)
+    kind = plan.kind(instance, graph.pipeline.rank_of)
+    passes = np.stack(
+        [sum_by(plan.stage, each, size) for each in figures.passes_by(graph.num_passes, kind, plan.option)]
+    )
+    moved = transfers(instance, figures, plan.stage, plan.location, graph)
     busy = passes
     if instance.blocking:
         busy = passes.copy()
@@ -149,9 +150,7 @@ def synchronised_bytes(instance: Instance, sizes: IntArray, gradients: IntArray)
     return gradients if instance.factors.gradient_bytes_per_weight_byte > 0 else sizes
 
 
-def once_per_iteration(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, graph: EventGraph
-) -> float | int:
+def once_per_iteration(instance: Instance, figures: Figures, plan: LayerPlan, graph: EventGraph) -> float | int:
     """Give the time after the pipeline: all-reduce over replicas, tied weights, optimizer step.
 
     The ranks reduce at the same time, tied weights one after the other.
@@ -159,10 +158,10 @@ def once_per_iteration(
     if not instance.trains:
         return 0
     total = figures.time(instance.factors.step_s)
-    rank_of = graph.pipeline.rank_of
-    weight, holder = held(instance.weights, stage, rank_of)
+    rank_of, location = graph.pipeline.rank_of, plan.location
+    weight, holder = held(instance.weights, plan.stage, rank_of)
     if instance.replicas > 1:
-        total += _over_replicas(instance, figures, rank_of[stage], location, weight, rank_of[holder])
+        total += _over_replicas(instance, figures, plan, rank_of, weight, rank_of[holder])
     counts = np.bincount(weight, minlength=len(instance.weights.names))
     sizes = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
     for tied in np.flatnonzero(counts > 1).tolist():
@@ -175,19 +174,21 @@ def once_per_iteration(
 
 
 def _over_replicas(
-    instance: Instance, figures: Figures, rank: IntArray, location: IntArray, weight: IntArray, holder: IntArray
+    instance: Instance, figures: Figures, plan: LayerPlan, rank_of: IntArray, weight: IntArray, holder: IntArray
 ) -> float | int:
     """Give the longest all-reduce of a rank's gradients over its replicas, which share a node.
 
     Parameters
     ----------
-    rank
-        Of every layer, shape (L,).
+    rank_of
+        The rank of every stage, shape (S,).
     weight, holder
         Which named weight is held by which rank.
     """
+    rank, location = rank_of[plan.stage], plan.location
     own = instance.topology.class_of[location, location]
-    layers = synchronised_bytes(instance, instance.layers.weight, instance.layers.gradient)
+    costs = instance.ways.of(plan.kind(instance, rank_of), plan.option)
+    layers = synchronised_bytes(instance, costs.weight, costs.gradient)
     weights = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
     private = figures.reduction(layers, instance.replicas, own[rank])
     named = figures.reduction(weights[weight], instance.replicas, own[holder])
@@ -212,12 +213,12 @@ def measure(
     instance: Instance,
     figures: Figures,
     num_stages: int,
-    plans: list[tuple[IntArray, IntArray]],
+    plans: list[LayerPlan],
     with_paths: bool = False,
 ) -> list[Measures]:
-    """Measure plans (stage of every layer, location of every rank) that all have this number of stages."""
+    """Measure plans that all have this number of stages."""
     graph = graph_of(instance, num_stages)
-    batch = [stage_times(instance, figures, stage, location, graph) for stage, location in plans]
+    batch = [stage_times(instance, figures, plan, graph) for plan in plans]
     rows = np.stack([each.row for each in batch])
     visits: Sequence[IntArray | None] = [None] * len(plans)
     if with_paths:
@@ -235,20 +236,19 @@ def _measures(
     instance: Instance,
     figures: Figures,
     graph: EventGraph,
-    plan: tuple[IntArray, IntArray],
+    plan: LayerPlan,
     times: StageTimes,
     makespan: float,
 ) -> Measures:
-    stage, location = plan
     rank_of = graph.pipeline.rank_of
-    memory = stage_memory(instance, stage, times.moved, graph)
-    node = instance.topology.node_of[location][rank_of]
+    memory = stage_memory(instance, plan, times.moved, graph)
+    node = instance.topology.node_of[plan.location][rank_of]
     apart = node[graph.pairs[:, 0]] != node[graph.pairs[:, 1]]
     crossing = int((times.moved.forward_bytes + times.moved.backward_bytes)[apart].sum())
     load = sum_by(rank_of, times.busy.sum(axis=0), graph.pipeline.num_ranks)
     return Measures(
         makespan=makespan,
-        once=once_per_iteration(instance, figures, stage, location, graph),
+        once=once_per_iteration(instance, figures, plan, graph),
         bottleneck=bottleneck(instance, load, times.moved),
         load=load,
         busy=load.sum().item() * instance.microbatches,

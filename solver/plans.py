@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from partita.solver.arrays import IntArray
+from partita.solver.costs import LayerPlan
 from partita.solver.figures import ACCURACY, MOST_TICKS, Figures
 from partita.solver.grouping import Groups
 from partita.solver.instance import Instance
-from partita.solver.measure import Measures, measure
+from partita.solver.measure import Measures, graph_of, measure
+from partita.solver.recompute import choose_options
 
 Signature = tuple[int, tuple[int, ...], tuple[int, ...]]
 """Variant, stage of every group and location of every rank, equal places named in order of use."""
@@ -26,10 +28,13 @@ class Plan:
         Stage of every group, shape (G,).
     location
         Location of every rank, shape (R,).
+    option
+        The option of recompute of every layer, shape (L,); None for the one that suits the plan best.
     """
 
     stage: IntArray
     location: IntArray
+    option: IntArray | None = None
 
     @property
     def num_stages(self) -> int:
@@ -74,8 +79,10 @@ class Judge:
     ----------
     metric
         What is minimized: ``iteration_time``, ``bottleneck_time`` or ``peak_memory``.
-    capacity, iteration_limit, bottleneck_limit
-        What no plan exceeds, in bytes and ticks; None for no limit.
+    capacities
+        Bytes that a rank may use on every kind of device, shape (Q,).
+    iteration_limit, bottleneck_limit
+        What no plan exceeds, in ticks; None for no limit.
     pins, pinned_layer
         The stage of every pinned group, and the layer that pins it.
     torn
@@ -90,7 +97,7 @@ class Judge:
         index = problem.model.layer_index()
         limits = problem.limits
         self.metric = "iteration_time" if problem.objective == "tokens_per_second" else str(problem.objective)
-        self.capacity = instance.capacity
+        self.capacities = instance.capacities
         self.iteration_limit = self._floor(limits.iteration_time_s)
         self.bottleneck_limit = self._floor(limits.bottleneck_time_s)
         self.pins: dict[int, int] = {}
@@ -105,6 +112,11 @@ class Judge:
             np.array([groups.group_of[index[name]] for name in each], dtype=np.int64)
             for each in problem.constraints.apart
         ]
+
+    @property
+    def capacity(self) -> int:
+        """Bytes that a rank may use on the largest devices."""
+        return int(self.capacities.max())
 
     def _floor(self, seconds: float | None) -> int | None:
         """Give a limit in ticks, with a tolerance that makes up for rounding."""
@@ -130,12 +142,29 @@ class Judge:
 
     def judge(self, plans: Sequence[Plan], with_paths: bool = False) -> list[Judged | None]:
         """Measure plans of equally many stages; None in place of those that break a limit or a constraint."""
+        plans = self.with_options(plans)
         admitted = [self.admits(plan.stage) for plan in plans]
         allowed = [plan for plan, fine in zip(plans, admitted, strict=True) if fine]
         measured = iter(self.measure_all(allowed, with_paths) if allowed else [])
         return [
             self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)
         ]
+
+    def with_options(self, plans: Sequence[Plan]) -> list[Plan]:
+        """Choose the options of recompute that suit plans best, where there is a choice and it is not made."""
+        if not self.instance.ways.choosable:
+            return list(plans)
+        return [plan if plan.option is not None else replace(plan, option=self._best_options(plan)) for plan in plans]
+
+    def _best_options(self, plan: Plan) -> IntArray:
+        graph = graph_of(self.instance, plan.num_stages)
+        smallest = self.metric == "peak_memory"
+        return choose_options(self.instance, self.figures, self.by_layer(plan), graph, self.capacities, smallest)
+
+    def by_layer(self, plan: Plan) -> LayerPlan:
+        """Give a plan layer by layer."""
+        stage = plan.stage[self.groups.group_of]
+        return LayerPlan(stage, plan.location, np.zeros_like(stage) if plan.option is None else plan.option)
 
     def assess(self, plan: Plan, measures: Measures) -> Judged | None:
         """Judge a plan that has been measured; None where it breaks a limit or a constraint."""
@@ -146,7 +175,8 @@ class Judge:
         return self.assess(judged.plan, judged.measures)
 
     def _judged(self, plan: Plan, measures: Measures) -> Judged | None:
-        if measures.peak_memory > self.capacity:
+        capacities = self.capacities[self.instance.topology.kind_of[plan.location]]
+        if (measures.memory.by_rank > capacities).any():
             return None
         if self.iteration_limit is not None and measures.iteration > self.iteration_limit:
             return None
@@ -161,7 +191,7 @@ class Judge:
             int(measures.load.max() - measures.load.min()),
             signature,
         )
-        return Judged(Plan(plan.stage, location), measures, signature, key)
+        return Judged(Plan(plan.stage, location, plan.option), measures, signature, key)
 
     def possible_counts(self, stage_counts: Sequence[int]) -> list[int]:
         """Give the numbers of stages that the groups can fill and the slots can hold."""
@@ -174,18 +204,18 @@ class Judge:
 
     def measure_all(self, plans: Sequence[Plan], with_paths: bool = False) -> list[Measures]:
         """Measure plans of equally many stages, whether or not they are allowed."""
-        expanded = [(plan.stage[self.groups.group_of], plan.location) for plan in plans]
+        expanded = [self.by_layer(plan) for plan in self.with_options(plans)]
         return measure(self.instance, self.figures, plans[0].num_stages, expanded, with_paths)
 
     def most_memory(self, in_flight: int) -> int:
         """Give the bytes of everything on one stage that keeps so many microbatches, receive buffers apart."""
         instance = self.instance
-        layers, kept = instance.layers, in_flight
+        layers, kept = instance.ways.most, in_flight
         once = layers.weight.sum() + layers.gradient.sum() + layers.optimizer.sum() + layers.workspace.max()
         for storages in (instance.weights, instance.buffers):
             once += storages.bytes.sum() + storages.gradient_bytes.sum() + storages.optimizer_bytes.sum()
         saved = kept * int(layers.activation.sum() + instance.shared.bytes.sum())
-        return int(once) + saved + instance.topology.device.reserve_bytes
+        return int(once) + saved + int(instance.topology.reserves.max())
 
     def objective(self, measures: Measures) -> int:
         """Give what is minimized, in ticks or bytes."""
@@ -220,7 +250,9 @@ class PlanPool:
             first = self._first.get(judged.variant)
             if first is None or judged.key < first.key:
                 self._first[judged.variant] = judged
-            self._plans.setdefault(judged.signature, judged)
+            known = self._plans.get(judged.signature)
+            if known is None or judged.key < known.key:
+                self._plans[judged.signature] = judged
             if len(self._plans) > 2 * MOST_KEPT:
                 kept = sorted(self._plans.values(), key=lambda each: each.key)[:MOST_KEPT]
                 self._plans = {each.signature: each for each in kept}

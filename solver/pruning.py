@@ -177,7 +177,7 @@ def by_rank(
 def _memory_limits(view: IntervalView, frame: Frame, rank: int) -> list[Limit]:
     """Bound what a rank holds at each moment, apart from what several layers share."""
     moments = frame.pipeline.moments
-    reserve = view.instance.topology.device.reserve_bytes
+    reserve = int(view.instance.topology.reserves.min())
     found = []
     for moment in np.flatnonzero(moments.rank == rank).tolist():
         entries = np.flatnonzero(moments.moment == moment)

@@ -68,7 +68,8 @@ class Trials:
 
     def measure(self, ways: Sequence[tuple[IntArray, IntArray]]) -> int:
         """Keep plans given by the starts of their stages and a placement, and their paths; give the best objective."""
-        judge, plans = self._tools.judge, [Plan(stages_of(starts), location) for starts, location in ways]
+        judge = self._tools.judge
+        plans = judge.with_options([Plan(stages_of(starts), location) for starts, location in ways])
         measured = judge.measure_all(plans, with_paths=True)
         for plan, measures in zip(plans, measured, strict=True):
             self._tools.plans.add(judge.assess(plan, measures))
@@ -82,11 +83,11 @@ class Trials:
         return self._best.objective if found is None else found.objective
 
     def settled(self, starts: IntArray) -> bool:
-        """Tell whether no placement of a plan can be news: there is but one, and it is allowed for nothing better."""
+        """Tell whether no placement or recompute of a plan can be news: there is but one, and nothing better."""
         judge = self._tools.judge
         judged = judge.judge([Plan(stages_of(starts), self._location)])[0]
         known = judged is None or judged.signature in self._ranked or judged.objective >= self._objective
-        return known and one_placement(judge.instance.topology)
+        return known and one_placement(judge.instance.topology) and not judge.instance.ways.choosable
 
 
 class _Better(Exception):

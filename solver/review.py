@@ -49,9 +49,9 @@ def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
             refused[schedule.kind] = error
             continue
         evaluator = Evaluator(laid.instance)
-        candidate = evaluator.candidate(laid.stage, laid.location, 1, laid.devices)
+        candidate = evaluator.candidate(laid.plan, 1, laid.devices)
         findings = _broken_limits(laid.instance, candidate)
-        findings += _broken_demands(problem, candidate, laid.instance, laid.stage)
+        findings += _broken_demands(problem, candidate, laid.instance, laid.plan.stage)
         priced.append((candidate, findings, evaluator))
     if not priced:
         raise next(iter(refused.values()))
@@ -68,27 +68,28 @@ def _broken_limits(instance: Instance, candidate: Candidate) -> list[Finding]:
     """List the ranks that need too much memory, and the time limits that are exceeded."""
     findings = []
     limits = instance.problem.limits
-    named = memory_limit(instance)
+    capacities = dict(zip(instance.topology.kinds, instance.capacities.tolist(), strict=True))
     of_rank: dict[int, list[Stage]] = {}
     for stage in candidate.stages:
         of_rank.setdefault(stage.rank, []).append(stage)
     for stages in of_rank.values():
         first, needed = stages[0], sum(stage.memory.total_bytes for stage in stages)
-        short = needed - instance.capacity
+        allowed = capacities[first.device]
+        short = needed - allowed
         if short > 0:
             numbers = " and ".join(str(stage.index) for stage in stages)
             text = (
                 f"stage{'s' if len(stages) > 1 else ''} {numbers} on {first.devices[0]} need"
-                f"{'' if len(stages) > 1 else 's'} {needed} bytes, {instance.capacity} are allowed: short by {short}"
+                f"{'' if len(stages) > 1 else 's'} {needed} bytes, {allowed} are allowed: short by {short}"
             )
             findings.append(
                 Finding(
-                    limit=named,
+                    limit=memory_limit(instance, first.device),
                     message=text,
                     stage=first.index,
                     device=first.devices[0],
                     needed=needed,
-                    available=instance.capacity,
+                    available=allowed,
                     short_by=short,
                     unit="bytes",
                 )

@@ -150,12 +150,14 @@ class Session:
 
     def _tools(self, variant: Variant, plans: PlanPool, counters: Counters) -> Tools:
         judge = variant.judge
+        # Memory is no reason to recompute more: with a choice of recompute, time alone orders plans.
+        breaks_ties = self.backend.exact and not variant.instance.ways.choosable
         return Tools(
             judge=judge,
             view=IntervalView(variant.instance, judge.figures, judge.groups),
             ancestry=None if judge.groups.total_order else find_ancestry(judge.groups),
             backend=self.backend,
-            tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if self.backend.exact else None,
+            tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if breaks_ties else None,
             plans=plans,
             counters=counters,
             tactics=self._tactics,
@@ -253,8 +255,7 @@ class Session:
         """Evaluate a plan anew, and make sure that the evaluator agrees with the solver."""
         variant = self.variants[judged.variant]
         judge, figures = variant.judge, variant.judge.figures
-        stage = judged.plan.stage[judge.groups.group_of]
-        candidate = variant.evaluator.candidate(stage, judged.plan.location, number)
+        candidate = variant.evaluator.candidate(judge.by_layer(judged.plan), number)
         metrics = candidate.metrics
         assert figures.tick is not None, "the solver counts in ticks"
         if judge.metric == "peak_memory":

@@ -34,13 +34,6 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
         found.append(("/training/queueing", "queues of transfers that occupy their stages (blocking)", remedy))
     if len(problem.scenarios) > 1:
         found.append(("/scenarios", "several scenarios", "plan each one on its own"))
-    kinds = sorted({node.device for node in problem.cluster.nodes})
-    if len(kinds) > 1:
-        remedy = "plan the nodes of one kind"
-        found.append(("/cluster/nodes", f"nodes of different kinds of device ({', '.join(kinds)})", remedy))
-    if problem.constraints.recompute in ("choose", "stage"):
-        remedy = "write 'none' or the name of an option such as 'full'"
-        found.append(("/constraints/recompute", "recompute as a decision", remedy))
     if not isinstance(problem.objective, str):
         found.append(("/objective", "a weighted sum of metrics", "name one metric and limit the others"))
     return found + _unsupported_degrees(problem)

@@ -169,7 +169,7 @@ class _Writer:
     """Writes the timeline of a plan."""
 
     def __init__(self, layout: Layout, candidate: Candidate) -> None:
-        self.instance, self.stage = layout.instance, layout.stage
+        self.instance, self.plan = layout.instance, layout.plan
         self.graph: EventGraph = graph_of(layout.instance, len(candidate.stages))
         if self.graph.nodes.num_actions > MOST_ACTIONS:
             detail = (
@@ -178,8 +178,8 @@ class _Writer:
             )
             raise InvalidInput.at("/training/num_microbatches", detail, str(layout.instance.microbatches), "too_large")
         evaluator = Evaluator(layout.instance)
-        self.measures = evaluator.measures(layout.stage, layout.location)
-        self.priced = evaluator.candidate(layout.stage, layout.location, candidate.rank, layout.devices)
+        self.measures = evaluator.measures(layout.plan)
+        self.priced = evaluator.candidate(layout.plan, candidate.rank, layout.devices)
         _check_figures(self.priced, candidate)
         self.start, self.end = _starts_and_ends(self.graph, self.measures.times.row)
         self.path = self.graph.critical_nodes(self.measures.times.row)
@@ -252,17 +252,18 @@ class _Writer:
 
     def _memory(self, actions: tuple[Action, ...]) -> tuple[RankMemory, ...]:
         """Follow the orders of the ranks."""
-        whole, for_weights = kept_bytes(self.instance, self.stage, self.graph.num_stages)
+        whole, for_weights = kept_bytes(self.instance, self.plan, self.graph.pipeline.rank_of)
         memory = self.measures.memory
         constant = memory.by_rank - sum_by(memory.rank_of, memory.activations, self.graph.pipeline.num_ranks)
         of_rank: list[list[Action]] = [[] for _ in constant]
         for action in actions:
             of_rank[action.rank].append(action)
         found = []
+        capacities = {stage.rank: stage.memory.capacity_bytes for stage in self.priced.stages}
         for rank, own in enumerate(of_rank):
             steps = _memory_steps(own, int(constant[rank]), whole.tolist(), for_weights.tolist())
-            capacity, total = self.instance.topology.device.memory_bytes, int(memory.by_rank[rank])
-            found.append(RankMemory(rank, self.devices[rank], capacity, tuple(steps)))
+            total = int(memory.by_rank[rank])
+            found.append(RankMemory(rank, self.devices[rank], capacities[rank], tuple(steps)))
             if found[-1].peak_bytes != total:
                 raise InternalError(
                     f"rank {rank} uses up to {found[-1].peak_bytes} bytes over time, but {total} in all"

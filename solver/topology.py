@@ -27,11 +27,14 @@ class Location:
         The names of the devices of each slot.
     sort
         Locations of one sort have the same links.
+    kind
+        The number of its kind of device, in the order in which the cluster's nodes name them.
     """
 
     node: str
     slots: tuple[tuple[str, ...], ...]
     sort: int
+    kind: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,11 @@ class Topology:
         The names of the nodes to keep; None for all.
     inside
         Whether a stage uses the fabric of its node itself, not only between two stages.
+
+    Attributes
+    ----------
+    kinds, devices_by_kind
+        The Q kinds of device that the cluster's nodes have.
     """
 
     def __init__(
@@ -73,7 +81,8 @@ class Topology:
         inside: bool = True,
     ) -> None:
         self._inside = inside
-        self.device = cluster.devices[cluster.nodes[0].device]
+        self.kinds = tuple(dict.fromkeys(node.device for node in cluster.nodes))
+        self.devices_by_kind = tuple(cluster.devices[kind] for kind in self.kinds)
         self._links = {frozenset(link.between): link for link in cluster.links}
         self.nodes: dict[str, ExpandedNode] = {}
         self.locations: list[Location] = []
@@ -90,7 +99,8 @@ class Topology:
                 continue
             own = node.name if node.name in linked or node.name in singled_out else None
             fabric = node.fabric if self._inside or node.count // width > 1 else None
-            sort = (node.count // width, fabric, node.uplink, own)
+            kind = self.kinds.index(node.device)
+            sort = (kind, node.count // width, fabric, node.uplink, own)
             kept[sort] = kept.get(sort, 0) + 1
             if kept[sort] > most_stages and only is None:
                 continue
@@ -99,10 +109,20 @@ class Topology:
             plain = [name for name in names if name not in linked_devices]
             slots = tuple(tuple(plain[i : i + width]) for i in range(0, len(plain) - width + 1, width))
             if slots:
-                self.locations.append(Location(node.name, slots, sets.setdefault((sort, "plain"), len(sets))))
+                self.locations.append(Location(node.name, slots, sets.setdefault((sort, "plain"), len(sets)), kind))
             for name in names:
                 if name in linked_devices:
-                    self.locations.append(Location(node.name, ((name,),), sets.setdefault(name, len(sets))))
+                    self.locations.append(Location(node.name, ((name,),), sets.setdefault(name, len(sets)), kind))
+
+    @cached_property
+    def kind_of(self) -> IntArray:
+        """The kind of device of every location, shape (locations,)."""
+        return np.array([location.kind for location in self.locations], dtype=np.int64)
+
+    @cached_property
+    def reserves(self) -> IntArray:
+        """Bytes kept free on the devices of every kind, shape (Q,)."""
+        return np.array([device.reserve_bytes for device in self.devices_by_kind], dtype=np.int64)
 
     @cached_property
     def num_slots(self) -> int:
@@ -215,7 +235,8 @@ class Topology:
 
     @cached_property
     def _exchanges(self) -> Exchanges:
-        return Exchanges([len(location.slots) for location in self.locations], self.node_of, self.class_of)
+        sizes = [(len(location.slots), location.kind) for location in self.locations]
+        return Exchanges(sizes, self.node_of, self.class_of)
 
     @property
     def alike(self) -> IntArray:

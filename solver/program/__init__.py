@@ -54,9 +54,13 @@ Constraints (in parentheses the names of their rows)
     C15 cutoffs           upper bounds of I, P and capacity: the limits, and for the objective less than the best plan
                           by the gap allowed or by what the backend can tell
     C16 no-good cuts      at least one decision differs from each plan already ranked              (no_good)
+    C17 ways              sum_w v_ikw = x_ik over the ways w to run group i (or a layer of it): a kind of device and
+                          an option of recompute; what a way takes beyond the least is added to loads and memory  (way)
+                          v_ikw <= sum of y_rn over the locations of that kind                     (way_kind)
+                          one option for a stage where recompute is chosen by stage     (stage_option, way_option)
 Objective
     the smallest I, P or M
 
 ``assignment`` holds C1 to C5, ``memory`` C7 and C8, ``placement`` C9 and C10, ``crossings`` and ``transfers`` C11,
-``timing`` C6 and C12 to C14, ``builder`` the rest.
+``timing`` C6 and C12 to C14, ``ways`` C17, ``builder`` the rest.
 """

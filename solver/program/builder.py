@@ -19,6 +19,7 @@ from partita.solver.program.placement import add_placement
 from partita.solver.program.scale import Scale
 from partita.solver.program.timing import TimingRows
 from partita.solver.program.transfers import TransferBuilder
+from partita.solver.program.ways import WayRows
 from partita.solver.warm_start import Frame
 
 
@@ -55,13 +56,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a configuration is made of: the problem in ticks, and its stages."""
+    """What a configuration is made of: the problem in ticks, its stages, and what every kind of device holds."""
 
     instance: Instance
     figures: Figures
     groups: Groups
     graph: EventGraph
     frame: Frame
+    capacities: IntArray
 
 
 class StageProgram:
@@ -94,13 +96,16 @@ class StageProgram:
         graph, rank_of = setting.graph, setting.graph.pipeline.rank_of
         builder = TransferBuilder(program, self._assignment, self._placement, scale, instance, figures, graph)
         transfers = builder.build()
-        memory = MemoryRows(program, self._assignment, scale, instance, graph.pipeline)
+        self._ways = WayRows(
+            program, self._assignment, self._placement, instance, rank_of, [*figures.by_way, *instance.ways.sizes]
+        )
+        memory = MemoryRows(program, self._assignment, scale, instance, graph.pipeline, self._ways)
         for rank, received in zip(rank_of.tolist(), transfers.received, strict=True):
             memory.state[rank].add(received)
-        memory.add_capacity(min(frame.capacity, request.limits.memory))
+        memory.add_capacity(np.minimum(request.limits.memory, setting.capacities))
         limits = request.limits
         longest = _at_most(limits.bottleneck, _at_most(limits.iteration, most_time) // instance.microbatches)
-        timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, graph, longest)
+        timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, graph, self._ways, longest)
         metrics: dict[str, Variable] = {}
         if request.objective == "peak_memory":
             metrics["peak_memory"] = memory.add_peak(min(frame.capacity, request.limits.memory))
@@ -151,7 +156,7 @@ class StageProgram:
         used = [bool((stage == number).any()) for number in range(self._setting.frame.num_stages)]
         location = self._placement.decode([used[int(stages[0])] for stages in self._setting.graph.pipeline.stages_of])
         renumbered = np.cumsum(used) - 1
-        return Plan(renumbered[stage], location)
+        return Plan(renumbered[stage], location, self._ways.decode())
 
 
 def _at_most(value: int | None, otherwise: int) -> int:

@@ -12,6 +12,7 @@ from partita.solver.pipeline import Pipeline
 from partita.solver.program.assignment import Assignment
 from partita.solver.program.linear import Linear, Program, Variable
 from partita.solver.program.scale import Scale
+from partita.solver.program.ways import WayRows
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class MemoryRows:
     ----------
     program, assignment, scale
         Where the rows go, which stage every group is on, and the unit of bytes.
-    instance, pipeline
-        The problem, its ranks and when they can be fullest.
+    instance, pipeline, ways
+        The problem, its ranks and when they can be fullest, and by which ways layers run.
 
     Attributes
     ----------
@@ -92,29 +93,41 @@ class MemoryRows:
     """
 
     def __init__(
-        self, program: Program, assignment: Assignment, scale: Scale, instance: Instance, pipeline: Pipeline
+        self,
+        program: Program,
+        assignment: Assignment,
+        scale: Scale,
+        instance: Instance,
+        pipeline: Pipeline,
+        ways: WayRows,
     ) -> None:
-        self._program, self._assignment, self._scale = program, assignment, scale
+        self._program, self._assignment, self._scale, self._ways = program, assignment, scale, ways
         self._ranks, self._moments = pipeline.stages_of, pipeline.moments
-        self.state = [Linear(scale.size(instance.topology.device.reserve_bytes)) for _ in self._ranks]
+        self._rank_of = pipeline.rank_of
+        reserves = instance.topology.reserves
+        self.state = [Linear(scale.size(reserves.min())) for _ in self._ranks]
         group_of, size = assignment.groups.group_of, len(assignment.groups)
-        layers = instance.layers
-        private = sum_by(group_of, layers.weight + layers.gradient + layers.optimizer, size)
-        for row, stages in zip(self.state, self._ranks, strict=True):
+        layers, costs = instance.layers, instance.ways.costs
+        private, surplus = sum_by(group_of, layers.state, size), ways.surplus(costs.state)
+        for rank, (row, stages) in enumerate(zip(self.state, self._ranks, strict=True)):
+            for kind in np.flatnonzero(reserves > reserves.min()).tolist():
+                row.add(ways.is_kind(rank, kind), scale.size(reserves[kind] - reserves.min()))
             for stage in stages.tolist():
-                self._add_private(row, stage, private)
+                self._add_private(row, stage, private, surplus)
         self.weights_held = self._add_shared(group_storages(instance.weights, group_of), "weight")
         self._add_shared(group_storages(instance.buffers, group_of), "buffer")
         workspace = np.zeros(size, dtype=np.int64)
         np.maximum.at(workspace, group_of, layers.workspace)
-        self._add_workspace(workspace)
-        kept, for_weights = (sum_by(group_of, each, size) for each in (layers.activation, layers.for_weight_gradient))
+        self._add_workspace(workspace, costs.workspace)
+        kept = (sum_by(group_of, layers.activation, size), ways.surplus(costs.activation))
+        for_weights = (sum_by(group_of, layers.for_weight_gradient, size), ways.surplus(costs.for_weight_gradient))
         self._activations = self._add_activations(kept, for_weights, group_storages(instance.shared, group_of))
 
-    def _add_private(self, row: Linear, stage: int, sizes: IntArray) -> None:
+    def _add_private(self, row: Linear, stage: int, sizes: IntArray, surplus: IntArray) -> None:
         for group in np.flatnonzero(sizes).tolist():
             if self._assignment.possible(group, stage):
                 row.add(self._assignment.at(group, stage), self._scale.size(sizes[group]))
+        self._ways.add(row, stage, surplus, self._scale.size)
 
     def _add_shared(self, storages: GroupedStorages, name: str) -> list[list[Linear]]:
         held = []
@@ -124,10 +137,12 @@ class MemoryRows:
                 row.add(held[-1][rank], self._scale.size(storages.total[number]))
         return held
 
-    def _add_workspace(self, workspace: IntArray) -> None:
-        if not workspace.any():
+    def _add_workspace(self, workspace: IntArray, table: IntArray) -> None:
+        """Add the largest workspace of every rank; of every group at least, and of every layer by its way."""
+        if not table.any():
             return
-        most = self._scale.size(workspace.max())
+        most = self._scale.size(table.max())
+        by_way = self._ways.largest(table)
         for rank, row in enumerate(self.state):
             largest = self._program.quantity(f"workspace_{rank}", 0, most)
             for group in np.flatnonzero(workspace).tolist():
@@ -135,12 +150,20 @@ class MemoryRows:
                 if where.terms or where.constant:
                     need = Linear().add(largest).add(where, -self._scale.size(workspace[group]))
                     self._program.at_least("workspace", need, 0)
+            for stage, size in by_way:
+                if self._rank_of[stage] == rank:
+                    need = Linear().add(largest)
+                    need.add_all((variable, -self._scale.size(int(each))) for variable, each in size.terms.items())
+                    self._program.at_least("workspace", need, 0)
             row.add(largest)
 
     def _add_activations(
-        self, kept: IntArray, for_weights: IntArray, shared: GroupedStorages
+        self, kept: tuple[IntArray, IntArray], for_weights: tuple[IntArray, IntArray], shared: GroupedStorages
     ) -> list[tuple[int, Linear]]:
-        """Give for every moment its rank and what it keeps for backward passes."""
+        """Give for every moment its rank and what it keeps for backward passes.
+
+        ``kept`` and ``for_weights`` are what the groups keep at least, and the surplus of units by their ways.
+        """
         each = [np.array([stage]) for stage in range(self._assignment.num_stages)]
         held = [
             add_holding(self._program, self._assignment, groups, each, f"saved_{number}")
@@ -150,7 +173,8 @@ class MemoryRows:
         entries = (self._moments.moment, self._moments.stage, self._moments.whole, self._moments.postponed)
         for moment, stage, whole, postponed in zip(*(entry.tolist() for entry in entries), strict=True):
             row = rows[moment][1]
-            self._add_private(row, stage, whole * kept + postponed * for_weights)
+            sizes, surplus = (whole * a + postponed * b for a, b in zip(kept, for_weights, strict=True))
+            self._add_private(row, stage, sizes, surplus)
             for number, size in enumerate(shared.total.tolist()):
                 row.add(held[number][stage], self._scale.size((whole + postponed) * size))
         return rows
@@ -159,10 +183,13 @@ class MemoryRows:
     def _totals(self) -> list[Linear]:
         return [Linear().add(self.state[rank]).add(activations) for rank, activations in self._activations]
 
-    def add_capacity(self, capacity: int) -> None:
-        """Add C8: no rank needs more than the capacity at any moment."""
-        for row in self._totals:
-            within = Linear(self._scale.size(capacity)).add(row, -1)
+    def add_capacity(self, capacities: IntArray) -> None:
+        """Add C8: no rank needs more than the capacity of its kind of device at any moment; shape (Q,)."""
+        largest = int(capacities.max())
+        for (rank, _), row in zip(self._activations, self._totals, strict=True):
+            within = Linear(self._scale.size(largest)).add(row, -1)
+            for kind in np.flatnonzero(capacities < largest).tolist():
+                within.add(self._ways.is_kind(rank, kind), -self._scale.size(largest - int(capacities[kind])))
             self._program.at_least("memory", within, 0)
 
     def add_peak(self, most: int) -> Variable:

@@ -16,6 +16,7 @@ from partita.solver.program.memory import group_storages
 from partita.solver.program.placement import Placement
 from partita.solver.program.scale import Scale
 from partita.solver.program.transfers import TransferRows
+from partita.solver.program.ways import WayRows
 
 
 class TimingRows:
@@ -27,8 +28,8 @@ class TimingRows:
         Where the rows go, which stage every group is on, and the unit of time.
     instance, figures
         The problem and its times in ticks.
-    transfers, graph
-        Costs of transfers, and the event graph.
+    transfers, graph, ways
+        Costs of transfers, the event graph, and by which ways layers run.
     most
         A time that no stage worth finding computes for one microbatch, in ticks.
     """
@@ -42,26 +43,30 @@ class TimingRows:
         figures: Figures,
         transfers: TransferRows,
         graph: EventGraph,
+        ways: WayRows,
         most: int,
     ) -> None:
         self._program, self._assignment, self._scale = program, assignment, scale
         self._instance, self._figures, self._transfers, self._graph = instance, figures, transfers, graph
-        self._most = most
+        self._most, self._ways = most, ways
         names = "FB" if graph.num_passes == 2 else "FIW"
         self._loads = [
-            self._add_loads(name, times) for name, times in zip(names, figures.passes(graph.num_passes), strict=True)
+            self._add_loads(name, table) for name, table in zip(names, figures.tables(graph.num_passes), strict=True)
         ]
 
-    def _add_loads(self, name: str, times: IntArray) -> list[Linear]:
-        """Add C6: the computing time of every stage."""
-        by_group = sum_by(self._assignment.groups.group_of, times, len(self._assignment.groups))
+    def _add_loads(self, name: str, table: IntArray) -> list[Linear]:
+        """Add C6: the computing time of every stage, from the times of a pass, shape (Q, O, L)."""
+        group_of, size = self._assignment.groups.group_of, len(self._assignment.groups)
+        by_group, at_most = (sum_by(group_of, each, size) for each in (table.min(axis=(0, 1)), table.max(axis=(0, 1))))
+        surplus = self._ways.surplus(table)
         loads = []
         for stage in range(self._assignment.num_stages):
             load, most = Linear(), 0
-            for group in np.flatnonzero(by_group).tolist():
+            for group in np.flatnonzero(at_most).tolist():
                 if self._assignment.possible(group, stage):
                     load.add(self._assignment.at(group, stage), self._scale.time(by_group[group]))
-                    most += int(by_group[group])
+                    most += int(at_most[group])
+            self._ways.add(load, stage, surplus, self._scale.time)
             if load.terms:
                 variable = self._program.quantity(f"{name}_{stage}", 0, self._scale.time(min(most, self._most)))
                 self._program.equal("load", Linear().add(variable).add(load, -1), 0)
@@ -130,23 +135,27 @@ class TimingRows:
         places: dict[int, list[int]] = {}
         for place in range(len(topology.locations)) if placement.on is not None else set(placement.fixed.tolist()):
             places.setdefault(int(topology.class_of[place, place]), []).append(place)
-        layers = synchronised_bytes(instance, instance.layers.weight, instance.layers.gradient)
+        layers = synchronised_bytes(instance, instance.ways.costs.weight, instance.ways.costs.gradient)
         weights = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
         for path_class, members in places.items():
-            own = sum_by(
-                group_of, figures.reduction(layers, instance.replicas, path_class), len(self._assignment.groups)
-            )
+            table = figures.reduction(layers, instance.replicas, path_class)
+            own = sum_by(group_of, table.min(axis=(0, 1)), len(self._assignment.groups))
+            surplus = self._ways.surplus(table)
             named = figures.reduction(weights, instance.replicas, path_class)
             for rank, stages in enumerate(self._graph.pipeline.stages_of):
                 time = Linear().add(placement.used[rank], self._scale.time(int(figures.latency[path_class])))
                 for group, stage in product(np.flatnonzero(own).tolist(), stages.tolist()):
                     if self._assignment.possible(group, stage):
                         time.add(self._assignment.at(group, stage), self._scale.time(own[group]))
+                for stage in stages.tolist():
+                    self._ways.add(time, stage, surplus, self._scale.time)
                 for number, held in enumerate(weights_held):
                     time.add(held[rank], self._scale.time(named[number]))
                 row = Linear().add(longest).add(time, -1)
                 if len(places) > 1 and placement.on is not None:  # only where the rank is on such a place
-                    bound = self._scale.time(int(figures.latency[path_class] + own.sum() + named.sum()))
+                    bound = self._scale.time(
+                        int(figures.latency[path_class] + table.max(axis=(0, 1)).sum() + named.sum())
+                    )
                     row.add(bound)
                     for place in members:
                         row.add(placement.on[rank][place], -bound)

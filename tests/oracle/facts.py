@@ -1,5 +1,6 @@
 """A problem as plain numbers: one configuration, with every option of its layers applied."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle.orders import Order, allows, rank_orders, ranks_of_stages
@@ -81,21 +82,33 @@ class Facts:
         return self.orders or rank_orders(self.schedule, self.ranks_for(num_stages), self.microbatches, self.chunks)
 
 
-def read_facts(problem: Problem) -> Facts:
-    """Turn a problem of one configuration into plain numbers."""
+def read_facts(
+    problem: Problem, kinds: Sequence[str] | None = None, options: Sequence[str | None] | None = None
+) -> Facts:
+    """Turn a problem of one configuration into plain numbers.
+
+    Every layer runs on a kind of device and by an option of recompute; on the first kind and, unless the problem names
+    one, by none, where that is not given.
+    """
     model, training = problem.model, problem.training
     tensor_parallel, data_parallel = training.tensor_parallel, training.data_parallel
     assert isinstance(tensor_parallel, int) and isinstance(data_parallel, int)
-    (kind,) = {node.device for node in problem.cluster.nodes}
-    device = problem.cluster.devices[kind]
+    first = problem.cluster.nodes[0].device
+    device = problem.cluster.devices[first]
     assert len(problem.scenarios) <= 1
-    situation = {
-        "device": kind,
-        "recompute": None if problem.constraints.recompute == "none" else problem.constraints.recompute,
-        "tensor_parallel": tensor_parallel,
-        "scenario": problem.scenarios[0].name if problem.scenarios else None,
-    }
-    costs = [layer_costs(layer, situation, device.speed) for layer in model.layers]
+    recompute = problem.constraints.recompute
+    fixed = None if recompute in ("none", "choose", "stage") else recompute
+    costs = []
+    for layer, kind, option in zip(
+        model.layers, kinds or [first] * len(model.layers), options or [fixed] * len(model.layers), strict=True
+    ):
+        situation: dict[str, str | int | None] = {
+            "device": kind,
+            "recompute": option,
+            "tensor_parallel": tensor_parallel,
+            "scenario": problem.scenarios[0].name if problem.scenarios else None,
+        }
+        costs.append(layer_costs(layer, situation, problem.cluster.devices[kind].speed))
     where = {layer.name: position for position, layer in enumerate(model.layers)}
     schedule = training.schedule
     assert isinstance(schedule, Schedule)

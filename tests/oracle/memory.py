@@ -40,8 +40,10 @@ class RankMemory:
         return model + moving + self.reserve_bytes
 
 
-def memory_of_ranks(facts: Facts, partition: Partition, traffic: Traffic, orders: Sequence[Order]) -> list[RankMemory]:
-    """Add up the memory of every rank."""
+def memory_of_ranks(
+    facts: Facts, partition: Partition, traffic: Traffic, orders: Sequence[Order], reserves: Sequence[int] | None = None
+) -> list[RankMemory]:
+    """Add up the memory of every rank; ``reserves`` are those of the ranks' devices where they differ."""
     rank_of = ranks_of_stages(orders)
     received = _receive_buffers(facts, traffic, rank_of)
     ranks = []
@@ -62,7 +64,7 @@ def memory_of_ranks(facts: Facts, partition: Partition, traffic: Traffic, orders
                 fullest=fullest,
                 communication_bytes=received[rank],
                 workspace_bytes=max(facts.workspace_bytes[layer] for layer in layers),
-                reserve_bytes=facts.reserve_bytes,
+                reserve_bytes=facts.reserve_bytes if reserves is None else reserves[rank],
             )
         )
     return ranks

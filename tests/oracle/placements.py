@@ -85,9 +85,12 @@ class Places:
     def _changes_nothing(self, exchange: dict[str, str]) -> bool:
         """Tell whether sizes, fabrics, ways and who shares a node stay as they are."""
         fabric = {node.name: node.fabric for node in self._cluster.expanded_nodes()}
+        kind = {node.name: node.device for node in self._cluster.expanded_nodes()}
         renamed = {place: exchange.get(place, place) for place in self._slots}
         for place, new in renamed.items():
             if len(self._slots[place]) != len(self._slots[new]):
+                return False
+            if kind[node_of(place)] != kind[node_of(new)]:
                 return False
             used = self._inside or len(self._slots[place]) > 1
             if used and fabric[node_of(place)] != fabric[node_of(new)]:

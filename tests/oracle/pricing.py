@@ -1,6 +1,6 @@
 """The price of one plan, worked out from the problem alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oracle.facts import Facts, read_facts
@@ -32,13 +32,38 @@ class Price:
     """Of every weight with several layers, the stages that hold it and the bytes they synchronize."""
 
 
-def price(problem: Problem, stages: Sequence[Sequence[str]], devices: Sequence[Sequence[str]]) -> Price:
-    """Price a plan given by the names of the layers and of the devices of its stages; stages of a rank share theirs."""
+def price(
+    problem: Problem,
+    stages: Sequence[Sequence[str]],
+    devices: Sequence[Sequence[str]],
+    recompute: Mapping[str, str] | None = None,
+) -> Price:
+    """Price a plan given by the names of the layers and of the devices of its stages; stages of a rank share theirs.
+
+    ``recompute`` is the option of every layer that has one, where that is for the plan to choose.
+    """
     facts = read_facts(problem)
     stage_of = {name: stage for stage, names in enumerate(stages) for name in names}
     assert sum(map(len, stages)) == len(stage_of) == len(facts.names)
     partition = tuple(stage_of[name] for name in facts.names)
-    return price_partition(problem, facts, partition, placement_of(facts, [names[0] for names in devices]))
+    placement = placement_of(facts, [names[0] for names in devices])
+    options = None if recompute is None else [recompute.get(name) for name in facts.names]
+    return price_partition(problem, facts_of_plan(problem, partition, placement, options), partition, placement)
+
+
+def facts_of_plan(
+    problem: Problem, partition: Partition, placement: Placement, options: Sequence[str | None] | None = None
+) -> Facts:
+    """Give the facts of a plan: of every layer on the kind of device that its stage has, by its option."""
+    rank_of = ranks_of_stages(read_facts(problem).orders_for(max(partition) + 1))
+    kinds = kinds_of(problem, placement)
+    return read_facts(problem, [kinds[rank_of[stage]] for stage in partition], options)
+
+
+def kinds_of(problem: Problem, placement: Placement) -> list[str]:
+    """Give the kind of device of every rank."""
+    kind_of = {node.name: node.device for node in problem.cluster.expanded_nodes()}
+    return [kind_of[node_of(device)] for device in placement]
 
 
 def placement_of(facts: Facts, first_devices: Sequence[str]) -> Placement:
@@ -55,7 +80,8 @@ def price_partition(problem: Problem, facts: Facts, partition: Partition, placem
     orders = facts.orders_for(num_stages)
     rank_of = ranks_of_stages(orders)
     traffic = find_traffic(facts, partition, num_stages)
-    memory = memory_of_ranks(facts, partition, traffic, orders)
+    reserves = [problem.cluster.devices[kind].reserve_bytes for kind in kinds_of(problem, placement)]
+    memory = memory_of_ranks(facts, partition, traffic, orders, reserves)
     timing = time_plan(facts, partition, traffic, orders, Ways(problem.cluster, placement))
     makespan = timing.run.makespan_s
     iteration = makespan + timing.synchronization_s + facts.step_s

@@ -245,10 +245,10 @@ def test_evaluate_a_plan_that_does_not_fit(file):
 
 def test_evaluate_blames_the_problem(file):
     """Tests that what is wrong with the problem is told with the problem's file."""
-    problem = file(chain(constraints={"recompute": "choose"}))
+    problem = file(chain(training__per_stage_degrees=True))
     called = partita("evaluate", problem, file({"stage_sizes": [2, 1]}, "plan.json"))
     assert called.exit_code == 2
-    assert called.err.startswith(f"{problem}: /constraints/recompute: not supported yet")
+    assert called.err.startswith(f"{problem}: /training/per_stage_degrees: not supported yet")
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_ticks_are_fine_enough(seed: int) -> None:
         pytest.skip("no room for a plan")
     plan, _ = found
     counted = variant.judge.measure(plan)
-    exact = variant.evaluator.measures(plan.stage[variant.judge.groups.group_of], plan.location)
+    exact = variant.evaluator.measures(variant.judge.by_layer(plan))
     tick = variant.judge.figures.tick
     assert tick is not None
     assert counted.iteration * tick == pytest.approx(exact.iteration, rel=ACCURACY)

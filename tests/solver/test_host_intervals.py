@@ -10,6 +10,7 @@ import pytest
 from oracle.small import Json, session_of, small_problem
 from partita.models.problem import Problem
 from partita.solver.arrays import IntArray
+from partita.solver.costs import LayerPlan
 from partita.solver.host_intervals import HostTimes
 from partita.solver.measure import graph_of, stage_times
 from partita.solver.variants import Variant
@@ -45,7 +46,9 @@ def of_plan(variant: Variant, start: int, end: int, first: list[int]) -> int:
     stage: IntArray = np.searchsorted(np.array(cuts), np.arange(size), side="right") - 1
     location = np.zeros(len(cuts), dtype=np.int64)
     graph = graph_of(variant.instance, len(cuts))
-    moved = stage_times(variant.instance, variant.judge.figures, stage, location, graph).moved
+    moved = stage_times(
+        variant.instance, variant.judge.figures, LayerPlan(stage, location, np.zeros_like(stage)), graph
+    ).moved
     number = cuts.index(start)
     return int((moved.host_forward + moved.host_backward)[number])
 

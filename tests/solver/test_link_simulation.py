@@ -17,6 +17,7 @@ from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
 from partita.solver.arrays import FloatArray
+from partita.solver.costs import LayerPlan
 from partita.solver.event_graph import FORWARD, EventGraph
 from partita.solver.instance import Instance, build_instance
 from partita.solver.link_simulation import Links, links_between, shared_links, simulate
@@ -163,7 +164,7 @@ def drawn(kind: str, seed: int) -> tuple[Instance, EventGraph, FloatArray, Links
     ends = [0, *sorted(random.sample(range(1, instance.num_layers), stages - 1)), instance.num_layers]
     stage = np.repeat(np.arange(stages), np.diff(ends))
     graph = graph_of(instance, stages)
-    times = variant.evaluator.measures(stage, location).times.row
+    times = variant.evaluator.measures(LayerPlan(stage, location, np.zeros_like(stage))).times.row
     return instance, graph, times, shared_links(instance, graph, location, times)
 
 

@@ -1,0 +1,139 @@
+"""Tests plans for several kinds of device and with a choice of recompute, against trying every plan."""
+
+import numpy as np
+import pytest
+
+from oracle.comparison import check_answer
+from oracle.search import every_plan
+from oracle.several_ways import problem_of_several_ways
+from oracle.small import FREE, equal_layers, optimal, small_problem, stages_of_best
+from partita.models.document import validate
+from partita.models.errors import InvalidInput
+from partita.models.plan import GivenPlan
+from partita.models.problem import Problem
+from partita.solver.planner import plan_problem
+from partita.solver.recompute import Item, cheapest_cover
+from partita.solver.review import evaluate_plan
+from strategies import Json, read
+
+SEEDS = [*range(100), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 500))]
+RECOMPUTED: Json = {"recompute": "full", "backward_s": 3.0, "activation_bytes": 1}
+KEEPING: Json = {"forward_s": 1.0, "backward_s": 2.0, "activation_bytes": 10, "options": [RECOMPUTED]}
+
+
+@pytest.mark.parametrize(("solver", "tolerance"), [("cp-sat", 1e-9), ("highs", 1e-6)])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_ways(seed: int, solver: str, tolerance: float) -> None:
+    """Tests status, the three best values, and every figure, with both solvers."""
+    search = {"candidates": 3, "time_limit_s": 60.0, "workers": 1, "solver": solver}
+    problem = read(problem_of_several_ways(seed) | {"search": search})
+    check_answer(problem, plan_problem(problem), every_plan(problem), tolerance)
+
+
+def two_kinds(**changes: object) -> Problem:
+    """Give four equal layers for a fast and a slow device."""
+    nodes = [{"name": name, "device": name, "count": 1, "fabric": FREE, "uplink": FREE} for name in ("gpu", "slow")]
+    problem = small_problem(equal_layers("abcdef", forward_s=1.0, weight_bytes=1), nodes=nodes, num_microbatches=8)
+    json = problem.model_dump(mode="json", by_alias=True)
+    json["cluster"]["devices"]["slow"] = {"memory_bytes": 10**12, "speed": 0.5} | changes
+    return validate(Problem, json)
+
+
+def test_a_slow_device_gets_less() -> None:
+    """Tests that layers are shared out by speed, and that the answer says what runs where."""
+    answer = optimal(two_kinds())
+    stages = answer.candidates[0].stages
+    assert {stage.device: len(stage.layers) for stage in stages} == {"gpu": 4, "slow": 2}
+    assert [stage.forward_s for stage in stages] == [4.0, 4.0]
+
+
+def test_a_device_stays_unused_where_that_is_better() -> None:
+    """Tests that a device a hundred times slower is left alone."""
+    (stage,) = optimal(two_kinds(speed=0.01)).candidates[0].stages
+    assert stage.devices == ("gpu:0",)
+
+
+def test_memory_by_kind() -> None:
+    """Tests that a small device holds what it can, and that its reserve counts there only."""
+    problem = two_kinds(memory_bytes=3, reserve_bytes=2, speed=1.0)
+    stages = {stage.device: stage for stage in optimal(problem).candidates[0].stages}
+    assert len(stages["slow"].layers) == 1
+    assert (stages["slow"].memory.reserve_bytes, stages["gpu"].memory.reserve_bytes) == (2, 0)
+    assert stages["slow"].memory.capacity_bytes == 3
+
+
+def choosing(recompute: str, memory: int, **training: object) -> Problem:
+    """Give four layers that keep 10 bytes of a microbatch, or 1 where they are run again."""
+    layers = {name: KEEPING for name in "abcd"}
+    constraints = {"recompute": recompute}
+    usual: Json = {"schedule": "1f1b", "num_microbatches": 4, "num_stages": 2}
+    return small_problem(layers, memory=memory, constraints=constraints, **(usual | training))
+
+
+def test_only_what_must_be_is_run_again() -> None:
+    """Tests that the first stage, which keeps two microbatches, runs one of its layers again to fit."""
+    answer = optimal(choosing("choose", 25))
+    first, last = answer.candidates[0].stages
+    assert stages_of_best(answer) == ["ab", "cd"]
+    assert (len(first.recompute), len(last.recompute)) == (1, 0)
+    assert first.options == dict.fromkeys(first.recompute, "full")
+
+
+def test_a_whole_stage_is_run_again() -> None:
+    """Tests that a stage has one option for all of its layers where the problem says so."""
+    first, last = optimal(choosing("stage", 25)).candidates[0].stages
+    assert (len(first.recompute), len(last.recompute)) == (2, 0)
+
+
+@pytest.mark.parametrize("memory", [7, 22, 25, 45])
+def test_choosing_is_never_slower(memory: int) -> None:
+    """Tests that a choice is as good as the better of all and none, where these fit."""
+    best = optimal(choosing("choose", memory)).candidates[0].metrics.iteration_time_s
+    for fixed in ("none", "full"):
+        answer = plan_problem(choosing(fixed, memory))
+        if answer.candidates:
+            assert best <= answer.candidates[0].metrics.iteration_time_s
+
+
+def test_an_answer_is_priced_again_with_its_options() -> None:
+    """Tests that a plan with options, and one without, are priced as they are."""
+    problem = choosing("choose", 25)
+    best = optimal(problem).candidates[0]
+    stages = [{"layers": stage.layers, "options": stage.options} for stage in best.stages]
+    again = evaluate_plan(problem, validate(GivenPlan, {"stages": stages})).candidates[0]
+    assert again.metrics == best.metrics
+    assert evaluate_plan(problem, validate(GivenPlan, {"stage_sizes": [2, 2]})).candidates[0].metrics == best.metrics
+
+
+def test_an_option_that_a_layer_lacks() -> None:
+    """Tests that an unknown option is refused by its place."""
+    plan = validate(GivenPlan, {"stages": [{"layers": ["a", "b"], "options": {"a": "half"}}, {"layers": ["c", "d"]}]})
+    with pytest.raises(InvalidInput, match=r"/plan/stages/0/options: 'a' has no option 'half'"):
+        evaluate_plan(choosing("choose", 25), plan)
+
+
+@pytest.mark.parametrize("schedule", ["zb_h1", "zb_v"])
+@pytest.mark.parametrize("recompute", ["choose", "stage"])
+def test_no_choice_where_the_backward_pass_is_split(schedule: str, recompute: str) -> None:
+    """Tests that the two are refused together, with the place."""
+    with pytest.raises(InvalidInput, match="/constraints/recompute: recompute cannot be chosen where"):
+        choosing(recompute, 25, schedule=schedule, num_stages=4)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_cheapest_cover(seed: int) -> None:
+    """Tests the knapsack against trying everything."""
+    random = np.random.default_rng(seed)
+    items = [
+        [Item(0, 0, 0), *(Item(int(random.integers(0, 9)), float(random.integers(0, 9)), k) for k in (1, 2))]
+        for _ in range(5)
+    ]
+    needed = int(random.integers(1, 30))
+    every = np.array(np.meshgrid(*[range(3)] * 5)).reshape(5, -1).T
+    saved = np.array([sum(items[i][o].saved for i, o in enumerate(row)) for row in every])
+    cost = np.array([sum(items[i][o].cost for i, o in enumerate(row)) for row in every])
+    chosen = cheapest_cover(items, needed)
+    found = sum(items[i][o].cost for i, o in enumerate(chosen)), sum(items[i][o].saved for i, o in enumerate(chosen))
+    enough = saved >= min(needed, int(saved.max()))
+    assert found[1] >= min(needed, int(saved.max()))
+    assert found[0] == cost[enough].min()
