@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from partita.models.base import MAX_FAULTS, Faults, Many, Model, at_most, unique
 from partita.models.errors import Fault, InvalidInput, short_value
+from partita.models.layout_text import MegatronLayout, VllmPartition, layers_of_megatron, layers_of_vllm
 from partita.models.naming import listing, quoted
 from partita.models.profile import MAX_LAYERS
 from partita.models.quantities import Count, Name
@@ -25,8 +26,15 @@ class GivenStage(Model):
     devices: Annotated[Many[Name], Field(fail_fast=True), unique("device"), at_most(MAX_LAYERS, "devices")] = ()
 
 
+CutPoint = Annotated[
+    Annotated[Name, Tag("(name)")] | Annotated[Count, Tag("(number)")],
+    Discriminator(lambda value: "(name)" if isinstance(value, str) else "(number)"),
+]
+"""Where a boundary lies: after the layer of this name, or after the first so many layers."""
+
+
 class GivenPlan(Model):
-    """A plan in one of two forms.
+    """A plan in one of several forms.
 
     Attributes
     ----------
@@ -34,10 +42,24 @@ class GivenPlan(Model):
         The stages in order, with their layers and perhaps their devices.
     stage_sizes
         The number of layers of each stage, in the order of the model's layers.
+    cut_after
+        Where the boundaries lie, in the order of the model's layers: each after a layer that is named, or after the
+        first so many layers.
+    megatron_layout
+        A string for Megatron's ``--pipeline-model-parallel-layout``, such as ``Et*3|(tt|)*4L``. Where it has as many
+        letters as the model has layers, they stand for each other in order; otherwise t stands for the layers of one
+        number in the longest series of numbered names (block.0, block.1, ...), E for all before them and L for all
+        after them.
+    vllm_partition
+        A list for vLLM's ``VLLM_PP_LAYER_PARTITION``, such as ``8,8,8,8``: numbers of layers, or of the numbered ones
+        alone; then those before them are on the first stage and those after them on the last.
     """
 
     stages: Annotated[Many[GivenStage], Field(min_length=1), at_most(MAX_LAYERS, "stages")] | None = None
     stage_sizes: Annotated[Many[Count], Field(min_length=1), at_most(MAX_LAYERS, "stages")] | None = None
+    cut_after: Annotated[Many[CutPoint], unique("the place"), at_most(MAX_LAYERS, "boundaries")] | None = None
+    megatron_layout: MegatronLayout | None = None
+    vllm_partition: VllmPartition | None = None
 
     def stage_layers(self, layers: Sequence[str], pointer: str = "") -> tuple[tuple[str, ...], ...]:
         """Give the layers of every stage.
@@ -52,10 +74,17 @@ class GivenPlan(Model):
         Raises
         ------
         InvalidInput
-            When a layer does not exist, is on two stages or on none, or the sizes do not add up.
+            When a layer does not exist, is on two stages or on none, the sizes do not add up, or letters or numbers
+            of another framework cannot be told to stand for layers.
         """
         if self.stage_sizes is not None:
             return _by_sizes(self.stage_sizes, layers, pointer)
+        if self.cut_after is not None:
+            return _by_cuts(self.cut_after, layers, pointer)
+        if self.megatron_layout is not None:
+            return layers_of_megatron(self.megatron_layout, layers, f"{pointer}/megatron_layout")
+        if self.vllm_partition is not None:
+            return layers_of_vllm(self.vllm_partition, layers, f"{pointer}/vllm_partition")
         stages = tuple(stage.layers for stage in self.stages or ())
         _check_layers(stages, layers, pointer)
         return stages
@@ -63,8 +92,11 @@ class GivenPlan(Model):
     @model_validator(mode="after")
     def _check(self) -> Self:
         faults = Faults()
-        if (self.stages is None) == (self.stage_sizes is None):
-            faults.add((), "a plan is given either by its stages or by its stage_sizes", code="one_form")
+        given = [form for form in type(self).model_fields if getattr(self, form) is not None]
+        if len(given) != 1:
+            forms = ", ".join(given or type(self).model_fields)
+            detail = f"a plan is given in one form; {'keep one of' if given else 'give one of'} {forms}"
+            faults.add((), detail, code="one_form")
         faults.raise_if_any("GivenPlan")
         return self
 
@@ -76,6 +108,27 @@ def _by_sizes(sizes: Sequence[int], layers: Sequence[str], pointer: str) -> tupl
         raise InvalidInput.at(f"{pointer}/stage_sizes", detail, short_value(list(sizes)), "stage_sizes")
     ends = list(accumulate(sizes))
     return tuple(tuple(layers[end - size : end]) for size, end in zip(sizes, ends, strict=True))
+
+
+def _by_cuts(cuts: Sequence[str | int], layers: Sequence[str], pointer: str) -> tuple[tuple[str, ...], ...]:
+    """Cut the layers, in order, at the given places."""
+    place = {name: position for position, name in enumerate(layers, start=1)}
+    ends: list[int] = []
+    for index, cut in enumerate(cuts):
+        at, before = f"{pointer}/cut_after/{index}", ends[-1] if ends else 0
+        if isinstance(cut, str) and cut not in place:
+            detail = f"there is no layer {quoted(cut)}{listing(place, '; there are ')}"
+            raise InvalidInput.at(at, detail, short_value(cut), "unknown_name")
+        end = place[cut] if isinstance(cut, str) else cut
+        if end >= len(layers):
+            detail = f"no layer comes after the first {end} of {len(layers)}; a boundary lies between two layers"
+            raise InvalidInput.at(at, detail, short_value(cut), "cut_after")
+        if end <= before:
+            detail = f"this boundary comes after {end} layers, the one before it after {before}; list them in order"
+            raise InvalidInput.at(at, detail, short_value(cut), "cut_after")
+        ends.append(end)
+    ends.append(len(layers))
+    return tuple(tuple(layers[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
 def _check_layers(stages: Sequence[Sequence[str]], layers: Sequence[str], pointer: str) -> None:

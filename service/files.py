@@ -12,6 +12,7 @@ from partita.models.answer import Answer, Candidate
 from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput
+from partita.models.layout_text import written_plan
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
@@ -134,7 +135,14 @@ class ProblemFile:
 
 
 class PlanFile:
-    """A plan and where it came from: a file of its own, or a candidate of an answer.
+    """A plan and where it came from: a file of its own, in JSON or as text, a candidate of an answer, or a text itself.
+
+    Parameters
+    ----------
+    name
+        Of the file; where there is none of this name, it may be a plan as Megatron or vLLM writes it.
+    rank
+        Which candidate of an answer is taken.
 
     Raises
     ------
@@ -147,7 +155,7 @@ class PlanFile:
         self._prefix = ""
         self._answer: dict[str, object] | None = None
         try:
-            data = read_json(read_bytes(name))
+            data = _plan_document(name)
             if isinstance(data, dict) and is_answer(data):
                 self._answer = data
                 self._prefix = f"/candidates/{rank - 1}"
@@ -189,6 +197,18 @@ class PlanFile:
     def refused(self, faults: Iterable[Fault]) -> BadFile:
         """Make the error for faults in the plan."""
         return BadFile(self.name, [replace(fault, pointer=self._prefix + fault.pointer) for fault in faults])
+
+
+def _plan_document(name: str) -> object:
+    """Read a plan from a file, or from its name where it is a plan as text and no file."""
+    written = None if name == STANDARD or Path(name).exists() else written_plan(name)
+    if written is not None:
+        return written
+    content = read_bytes(name)
+    try:
+        return written_plan(content.decode("utf-8-sig")) or read_json(content)
+    except UnicodeDecodeError:
+        return read_json(content)
 
 
 class AnswerFile:
