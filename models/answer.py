@@ -117,6 +117,72 @@ class Infeasibility(Model):
     smallest_change: str | None = None
 
 
+MoveKind = Literal["boundary", "layers", "exchange", "devices"]
+
+
+class Move(Model):
+    """One change of a given plan.
+
+    Attributes
+    ----------
+    kind
+        ``boundary``: one boundary moves. ``layers``: layers change to a neighboring stage, others of their stage stay
+        on both sides. ``exchange``: two ranks exchange their devices. ``devices``: a rank runs on other devices.
+    message
+        The change in words.
+    layers, from_stage, to_stage
+        What moves; None where no layer does.
+    ranks, devices
+        Whose devices change, and the new devices of each.
+    objective_value
+        That of the plan after the move, in the unit of the objective.
+    gain
+        By how much that is better than before, in the same unit; negative where the move makes a plan possible that
+        breaks limits, at a worse value.
+    relative_gain
+        The same as a fraction of the value before; None where that is 0.
+    """
+
+    kind: MoveKind
+    message: str
+    layers: Many[str] = ()
+    from_stage: int | None = None
+    to_stage: int | None = None
+    ranks: Many[int] = ()
+    devices: Many[Many[str]] = ()
+    objective_value: float
+    gain: float
+    relative_gain: float | None
+
+
+class Comparison(Model):
+    """How a given plan compares with the best plan and with its own neighbors.
+
+    Attributes
+    ----------
+    best_status
+        How the search for the best plan ended; None where none was made.
+    best_value, best_bound
+        The objective of the best plan found, and the proven bound on any plan's; None if unknown.
+    gap
+        By how much the best plan found is better, as a fraction of the given plan's value; negative where the given
+        plan is better because it breaks limits. None if unknown.
+    move
+        The single move that improves the plan most or, where it breaks limits, the best one after which it breaks
+        none; None where there is no such move.
+    moves_measured, all_moves
+        How many moves were measured, and whether these are all.
+    """
+
+    best_status: Status | None = None
+    best_value: float | None = None
+    best_bound: float | None = None
+    gap: float | None = None
+    move: Move | None = None
+    moves_measured: int
+    all_moves: bool
+
+
 class Effort(Model):
     """What the search took: solver, wall-clock seconds, rounds, cuts added and variables."""
 
@@ -148,6 +214,8 @@ class Answer(Model):
         What simple rules would have given, by their names.
     infeasibility
         Why there is no plan; None unless the status is ``infeasible``.
+    comparison
+        How a plan that was given compares with the best one; None where plans were searched for.
     assumptions, warnings
         What the figures rest on; what looks like a mistake.
     solver
@@ -166,6 +234,7 @@ class Answer(Model):
     schedules: Many[ScheduleResult] = ()
     baselines: dict[str, Baseline] = Field(default={})
     infeasibility: Infeasibility | None = None
+    comparison: Comparison | None = None
     assumptions: Many[str] = ()
     warnings: Many[str] = ()
     solver: Effort | None = None

@@ -5,10 +5,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from partita.models.base import Model
+from partita.models.plan import GivenPlan
 
 SolverName = Literal["auto", "cp-sat", "highs"]
 MAX_CANDIDATES = 100
 MAX_TIME_LIMIT_S = 86_400
+MAX_KEEPING = 1e6
 
 
 class Search(Model):
@@ -27,6 +29,11 @@ class Search(Model):
     seed, workers
         Seed of the solver's random choices; its threads. CP-SAT lets at least 8 strategies take turns, in as many
         threads, so that a run does not depend on the machine's speed; a smaller number bounds HiGHS only.
+    keep
+        The plan in use, such as yesterday's: the search starts from it, and it stays the first candidate unless the
+        best plan is better by more than ``keep_if_within``. Where it no longer fits, a warning says why.
+    keep_if_within
+        How much better the best plan must be to replace ``keep``, as a fraction of the value of ``keep``.
     """
 
     candidates: Annotated[int, Field(ge=1, le=MAX_CANDIDATES)] = 5
@@ -35,3 +42,5 @@ class Search(Model):
     solver: SolverName = "auto"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     workers: Annotated[int, Field(ge=1, le=64)] = 2
+    keep: GivenPlan | None = None
+    keep_if_within: Annotated[float, Field(ge=0, le=MAX_KEEPING)] = 0.0

@@ -54,6 +54,18 @@ def plan(
             "the problem's schedule.",
         ),
     ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ANSWER",
+            help="The plan in use, an answer or any PLAN of evaluate: it stays first unless the best is better by more "
+            "than --keep-if-within.",
+        ),
+    ] = None,
+    keep_if_within: Annotated[
+        float | None,
+        typer.Option(metavar="FRACTION", help="How much better a plan must be to replace it: 0.02 is 2 %."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Find ranked plans for a problem, and prove how good they are.
@@ -61,18 +73,23 @@ def plan(
     Exit codes: 0 done, 2 bad input, 3 infeasible, 4 no solution in time, 1 anything else.
     """
     from partita.models.errors import InvalidInput
-    from partita.service.files import STANDARD, OrdersFile, ProblemFile, check_writable
+    from partita.service.files import OrdersFile, PlanFile, ProblemFile, check_writable
     from partita.service.interrupt import ends_at_once
     from partita.service.progress import watching
 
-    if problem == orders == STANDARD:
-        raise Stopped("PROBLEM and --orders cannot both be standard input; name one file", BAD_INPUT)
+    _check_one_input({"PROBLEM": problem, "--orders": orders, "--keep": keep})
     if output is not None:
         check_writable(output)
     file = ProblemFile(problem, None if orders is None else OrdersFile(orders))
     asked = _with_options(
         file.problem,
-        {"time_limit_s": time_limit, "solver": None if solver is None else solver.value, "candidates": candidates},
+        {
+            "time_limit_s": time_limit,
+            "solver": None if solver is None else solver.value,
+            "candidates": candidates,
+            "keep": None if keep is None else PlanFile(keep, 1).plan,
+            "keep_if_within": keep_if_within,
+        },
     )
     with watching(asked) as watch, ends_at_once(watch.stop):
         from partita.solver.planner import plan_problem
@@ -88,35 +105,52 @@ def plan(
 def evaluate(
     problem: ProblemName,
     plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="A plan in JSON, or an answer with plans; - for standard input.")
+        str,
+        typer.Argument(
+            metavar="PLAN",
+            help="A plan in JSON, or an answer with plans; - for standard input. Or a layout of Megatron such as "
+            "'Et*3|(tt|)*4L', or a list of vLLM such as 8,8,8,8, as it stands or in a file.",
+        ),
     ],
     json: Json = False,
     output: Output = None,
     candidate: Annotated[int, typer.Option(min=1, metavar="RANK", help="Which plan of an answer to take.")] = 1,
+    solve: Annotated[
+        bool, typer.Option("--solve/--no-solve", help="Whether to search for the best plan, to compare with it.")
+    ] = True,
     debug: Debug = False,
 ) -> None:
-    """Price a plan that you bring: the same report as for a plan of Partita's own.
+    """Price a plan that you bring: what it costs, how far it is from the best, which single move improves it most.
 
     Exit codes: 0 done, 2 bad input, 3 the plan breaks a limit, 1 anything else.
     """
     from partita.models.errors import InvalidInput
-    from partita.service.files import STANDARD, PlanFile, ProblemFile, check_writable
+    from partita.service.files import PlanFile, ProblemFile, check_writable
     from partita.service.interrupt import ends_at_once
+    from partita.service.progress import watching
 
-    if problem == plan == STANDARD:
-        raise Stopped("PROBLEM and PLAN cannot both be standard input; name one file", BAD_INPUT)
+    _check_one_input({"PROBLEM": problem, "PLAN": plan})
     if output is not None:
         check_writable(output)
     asked, given = ProblemFile(problem), PlanFile(plan, candidate)
     given.check_belongs(asked.problem)
-    with ends_at_once(lambda: None):
-        from partita.solver.review import evaluate_plan
+    with watching(asked.problem) as watch, ends_at_once(watch.stop):
+        from partita.solver.what_if import evaluate_given
 
         try:
-            answer = evaluate_plan(asked.problem, given.plan)
+            answer = evaluate_given(asked.problem, given.plan, solve=solve, on_progress=watch.report)
         except InvalidInput as error:
             raise _blamed(error, asked, given) from None
     _deliver(answer, asked.problem, problem, json=json, output=output)
+
+
+def _check_one_input(names: dict[str, str | None]) -> None:
+    """Refuse to read several inputs from standard input."""
+    from partita.service.files import STANDARD
+
+    several = [place for place, name in names.items() if name == STANDARD]
+    if len(several) > 1:
+        raise Stopped(f"{' and '.join(several)} cannot both be standard input; name one file", BAD_INPUT)
 
 
 def _blamed(error: "InvalidInput", problem: "ProblemFile", plan: "PlanFile") -> Exception:

@@ -109,21 +109,28 @@ TOO_LARGE: dict[str, Any] = {
 }
 """A problem without a plan: the answer says what is short by how much."""
 
+REPLAN: dict[str, Any] = {
+    **CHAIN,
+    "search": {"candidates": 2, "time_limit_s": 5, "keep": {"stage_sizes": [3, 1, 2]}, "keep_if_within": 0.1},
+}
+"""The chain with a plan in use, which a better plan replaces only where it is better by 10 %."""
+
 PLANS: dict[str, dict[str, Any]] = {
     "chain": {"summary": "A chain of six layers on three of four devices", "value": CHAIN},
     "graph": {"summary": "A graph with a skip and a tied head on two nodes", "value": GRAPH},
     "schedules": {"summary": "Four schedules compared, best first", "value": COMPARISON},
+    "replan": {"summary": "A plan in use, kept unless the best is better by 10 %", "value": REPLAN},
     "too_large": {"summary": "No plan: the answer is 'infeasible' and says why", "value": TOO_LARGE},
 }
 """Bodies of POST /v1/plans."""
 
 EVALUATIONS: dict[str, dict[str, Any]] = {
     "sizes": {
-        "summary": "A plan by the number of layers of each stage",
-        "value": {"problem": CHAIN, "plan": {"stage_sizes": [2, 2, 2]}},
+        "summary": "A plan by the number of layers of each stage, 8 % from the best one",
+        "value": {"problem": CHAIN, "plan": {"stage_sizes": [3, 1, 2]}},
     },
     "stages": {
-        "summary": "A plan by its layers and devices",
+        "summary": "A plan by its layers and devices, the best one",
         "value": {
             "problem": GRAPH,
             "plan": {
@@ -134,6 +141,10 @@ EVALUATIONS: dict[str, dict[str, Any]] = {
                 ]
             },
         },
+    },
+    "megatron": {
+        "summary": "A plan as Megatron's --pipeline-model-parallel-layout has it, without a search for the best one",
+        "value": {"problem": CHAIN, "plan": {"megatron_layout": "Et|tt|tL"}, "solve": False},
     },
 }
 """Bodies of POST /v1/evaluations."""

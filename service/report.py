@@ -14,6 +14,7 @@ from partita.models.answer_plan import Metrics
 from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
+from partita.service.comparison_words import comparison_sentences
 from partita.service.proof import objective_text, objective_value, proof_sentence
 from partita.service.report_tables import (
     KEPT,
@@ -25,13 +26,10 @@ from partita.service.report_tables import (
     stage_table,
 )
 from partita.service.schedule_words import schedule_name
-from partita.service.wording import NO_BREAK, counted, percent, seconds, significant, sized, unbroken
+from partita.service.wording import NO_BREAK, SAME, counted, percent, seconds, significant, sized, unbroken
 
 PIPED_WIDTH = 120
 """Columns of a report that goes to a file."""
-SAME = 1e-9
-"""Two figures that differ by less, relative to the larger, are the same: the rest is rounding."""
-
 BASELINES = {"uniform": "with equal numbers of layers", "balanced_time": "with balanced stage times"}
 """The simple rules in words."""
 
@@ -172,6 +170,8 @@ def _explanation(answer: Answer, problem: Problem) -> Iterator[str | Text]:
         yield f"\nNo plan was found within {limit}, and none was ruled out; allow more time with --time-limit."
     elif answer.candidates:
         yield f"\n{proof_sentence(answer)}"
+    if answer.comparison is not None:
+        yield from comparison_sentences(answer, answer.comparison)
 
 
 def _why(infeasibility: Infeasibility) -> Iterator[str]:

@@ -30,7 +30,7 @@ PRELOADED = (
     "partita.service.cli",  # every new process imports the program's main module again:
     "uvicorn",  # it is one of these
     "partita.solver.planner",
-    "partita.solver.review",
+    "partita.solver.what_if",
 )
 """Modules that the fork server loads once."""
 

@@ -7,6 +7,8 @@ from re import sub
 
 NO_BREAK = "\ufdd0"
 """Stands for a space at which no line is broken, until the text is written; no text of a user can hold it."""
+SAME = 1e-9
+"""Two figures that differ by less, relative to the larger, are the same: the rest is rounding."""
 _BYTES = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 

@@ -24,10 +24,11 @@ Accepted = Callable[[float], None]
 
 
 class Evaluation(Model):
-    """A problem, and a plan to be priced for it."""
+    """A problem, and a plan to be priced for it; ``solve`` is whether to search for the best plan to compare with."""
 
     problem: Problem
     plan: GivenPlan
+    solve: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +86,20 @@ def _plan(data: object, settings: Settings, accepted: Accepted) -> tuple[Answer,
 
 
 def _evaluate(data: object, settings: Settings, accepted: Accepted) -> tuple[Answer, Problem]:
-    """Price a given plan."""
-    from partita.solver.review import evaluate_plan
+    """Price a given plan and compare it with the best."""
+    from partita.solver.what_if import evaluate_given
 
     asked = validate(Evaluation, data)
     check_limits(asked.problem, settings, "/problem")
     accepted(asked.problem.search.time_limit_s)
     try:
-        return evaluate_plan(asked.problem, asked.plan), asked.problem
+        return evaluate_given(asked.problem, asked.plan, solve=asked.solve), asked.problem
     except InvalidInput as error:
         raise type(error)(_in_whole_body(error.faults)) from None
 
 
 def belongs_to_plan(pointer: str) -> bool:
-    """Tell whether a pointer of ``evaluate_plan`` is into the given plan, with ``/plan`` before it, or the problem."""
+    """Tell whether a pointer of ``evaluate_given`` is into the given plan, with ``/plan`` before it, or the problem."""
     return pointer == "/plan" or pointer.startswith("/plan/")
 
 

@@ -1,5 +1,7 @@
 """Moves of groups to the next or the previous stage, for graphs in which stages are not intervals."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from partita.solver.arrays import IntArray
@@ -11,26 +13,33 @@ MOST_MEASURED = 3000
 """Most plans that one search measures."""
 
 
-def moves(groups: Groups, predecessors: list[list[int]], stage: IntArray) -> list[IntArray]:
-    """Give the plans in which one group changes to a neighboring stage, with those of its stage that must go along.
+def moves(groups: Groups, predecessors: list[list[int]], stage: IntArray) -> Iterator[tuple[list[int], int]]:
+    """Give the moves of one group to a neighboring stage, with those of its stage that must go along.
 
     To a later stage go all that come after the group on its stage, to an earlier one all that come before it. No stage
-    is left empty.
+    is left empty. Each move is the groups that move, ascending, and the step to their new stage; each is given once.
     """
     last = int(stage.max())
     sizes = np.bincount(stage, minlength=last + 1)
-    found: dict[bytes, IntArray] = {}
+    seen: set[tuple[int, ...]] = set()
     for group in range(len(groups)):
         here = int(stage[group])
         for step, related in ((1, groups.successors), (-1, predecessors)):
             if not 0 <= here + step <= last:
                 continue
             moving = _along(group, related, stage)
-            if len(moving) < sizes[here]:
-                moved = stage.copy()
-                moved[moving] += step
-                found.setdefault(moved.tobytes(), moved)
-    return list(found.values())
+            if len(moving) < sizes[here] and (step, *moving) not in seen:
+                seen.add((step, *moving))
+                yield moving, step
+
+
+def predecessors_of(groups: Groups) -> list[list[int]]:
+    """Give, for every group, the groups that may not be on a later stage, ascending."""
+    before: list[list[int]] = [[] for _ in range(len(groups))]
+    for group, followers in enumerate(groups.successors):
+        for other in followers:
+            before[other].append(group)
+    return before
 
 
 def _along(group: int, related: "list[list[int]] | tuple[tuple[int, ...], ...]", stage: IntArray) -> list[int]:
@@ -57,21 +66,19 @@ class GroupSearch:
 
     def __init__(self, judge: Judge, plans: PlanPool) -> None:
         self._judge, self._plans = judge, plans
-        self._predecessors: list[list[int]] = [[] for _ in range(len(judge.groups))]
-        for group, followers in enumerate(judge.groups.successors):
-            for other in followers:
-                self._predecessors[other].append(group)
+        self._predecessors = predecessors_of(judge.groups)
         self._measured = 0
 
     def improve(self, start: Judged, deadline: Deadline) -> Judged:
         """Make the best move as long as one makes the plan better."""
         best = start
         while not deadline.passed and self._measured < MOST_MEASURED:
-            plans = [
-                Plan(stage, best.plan.location)
-                for stage in moves(self._judge.groups, self._predecessors, best.plan.stage)
-                if self._touches_worst(stage, best)
-            ]
+            plans = []
+            for moving, step in moves(self._judge.groups, self._predecessors, best.plan.stage):
+                stage = best.plan.stage.copy()
+                stage[moving] += step
+                if self._touches_worst(stage, best):
+                    plans.append(Plan(stage, best.plan.location))
             self._measured += len(plans)
             judged = [each for each in self._judge.judge(plans) if each is not None] if plans else []
             for each in judged:

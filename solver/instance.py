@@ -147,6 +147,10 @@ class Instance:
         memory = np.array([device.memory_bytes for device in self.topology.devices_by_kind], dtype=np.int64)
         return memory if limit is None else np.minimum(memory, limit)
 
+    def fits(self, location: IntArray, needed: IntArray) -> bool:
+        """Tell whether ranks on these locations have room for so many bytes, shape (R,) each."""
+        return bool((needed <= self.capacities[self.topology.kind_of[location]]).all())
+
     @property
     def roomiest(self) -> int:
         """The kind of device with the most room, the reserve left out."""

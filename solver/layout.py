@@ -66,7 +66,7 @@ def lay_out(problem: Problem, given: GivenPlan) -> Layout:
     if too_much is not None:
         value = short_value(instance.microbatches)
         raise InvalidInput.at("/training/num_microbatches", too_much, value, "too_large")
-    location = _locations(instance.topology, int(ranks.max()) + 1, devices)
+    location = locations_of(instance.topology, int(ranks.max()) + 1, devices)
     plan = best_plan(instance, make_figures(instance), stage, location)
     option = _options(instance, given)
     return Layout(instance, plan if option is None else replace(plan, option=option), devices)
@@ -177,7 +177,14 @@ def _refuse_wrong_order(instance: Instance, stage: IntArray) -> None:
             raise InvalidInput.at("/plan", detail, None, "order")
 
 
-def _locations(topology: Topology, num_ranks: int, devices: list[tuple[str, ...]] | None) -> IntArray:
+def locations_of(topology: Topology, num_ranks: int, devices: list[tuple[str, ...]] | None) -> IntArray:
+    """Give the location of every rank, shape (R,), in a topology that has the nodes of its devices.
+
+    Raises
+    ------
+    InvalidInput
+        At ``/plan``, when no devices are given and there is no room for so many ranks.
+    """
     if devices is None:
         location = topology.in_order(num_ranks)
         if location is None:

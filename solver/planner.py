@@ -5,6 +5,7 @@ from time import monotonic
 from partita.models.answer import Answer
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
+from partita.solver.keeping import keep_in_front
 from partita.solver.session import OnProgress, Progress, Session
 from partita.solver.support import refuse_unsupported
 from partita.solver.tools import Tactics
@@ -39,4 +40,4 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
     deadline = Deadline(started, started + limit - min(MOST_REPORTING_S, REPORTING_SHARE * limit))
     refuse_unsupported(problem)
     session = Session(problem, Tactics())
-    return session.answer(deadline, on_progress)
+    return keep_in_front(session.answer(deadline, on_progress), session, deadline)

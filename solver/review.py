@@ -1,5 +1,7 @@
 """A plan that the user brings, priced like a solved one, with the limits that it breaks."""
 
+from dataclasses import dataclass
+
 from partita.models.answer import Answer, Candidate, Finding, Infeasibility
 from partita.models.answer_plan import Stage
 from partita.models.errors import InvalidInput
@@ -11,20 +13,51 @@ from partita.solver.arrays import IntArray
 from partita.solver.deadline import Deadline
 from partita.solver.evaluation import Evaluator
 from partita.solver.instance import Instance
-from partita.solver.layout import MOST_FINDINGS, lay_out
+from partita.solver.layout import MOST_FINDINGS, Layout, lay_out
 from partita.solver.plans import LIMIT_TOLERANCE
 from partita.solver.session import Session
 from partita.solver.support import refuse_unsupported
 from partita.solver.tools import Tactics
 
 
-def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
-    """Price a given plan under every schedule that the problem lists and that can run it.
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A given plan under one schedule: its report, the limits and demands that it breaks, and how it is laid out."""
 
-    Parameters
-    ----------
-    problem, given
-        The problem, and a plan for it; without devices its stages are placed in order.
+    candidate: Candidate
+    findings: list[Finding]
+    layout: Layout
+    evaluator: Evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A given plan under every schedule that can run it, the best first, and why the others cannot."""
+
+    session: Session
+    priced: list[Priced]
+    refused: dict[str, InvalidInput]
+
+    @property
+    def best(self) -> Priced:
+        """The plan under its best schedule."""
+        return self.priced[0]
+
+    def answer(self, deadline: Deadline, proven: float | None = None) -> Answer:
+        """Give the answer, with a proven bound on any plan, in its unit, or else with the one by arithmetic."""
+        candidates = [
+            each.candidate.model_copy(update={"rank": number}) for number, each in enumerate(self.priced, start=1)
+        ]
+        reason = _explain(self.best.findings)
+        answer = self.session.review(candidates, self.best.evaluator, reason, deadline, proven)
+        skipped = tuple(
+            f"{kind} cannot run this plan: {error.faults[0].detail}" for kind, error in self.refused.items()
+        )
+        return answer.model_copy(update={"warnings": (*answer.warnings, *skipped)})
+
+
+def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
+    """Price a given plan, with a bound by arithmetic; ``what_if`` compares it with the best plan.
 
     Returns
     -------
@@ -35,12 +68,30 @@ def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
     Raises
     ------
     NotSupportedYet, InvalidInput
+        As ``review_plan`` does.
+    """
+    deadline = Deadline.after(problem.search.time_limit_s)
+    return review_plan(problem, given).answer(deadline)
+
+
+def review_plan(problem: Problem, given: GivenPlan, session: Session | None = None) -> Review:
+    """Price a given plan under every schedule that the problem lists and that can run it.
+
+    Parameters
+    ----------
+    problem, given
+        The problem, and a plan for it; without devices its stages are placed in order.
+    session
+        One for the problem, where there is one.
+
+    Raises
+    ------
+    NotSupportedYet, InvalidInput
         When the problem cannot be planned yet; when the plan names what does not exist, leaves out a layer, puts a
         layer before one that it reads, or when no schedule can run it. Pointers start at ``/plan``.
     """
-    deadline = Deadline.after(problem.search.time_limit_s)
     refuse_unsupported(problem)
-    priced: list[tuple[Candidate, list[Finding], Evaluator]] = []
+    priced: list[Priced] = []
     refused: dict[str, InvalidInput] = {}
     for schedule in problem.training.schedules:
         try:
@@ -50,18 +101,17 @@ def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
             continue
         evaluator = Evaluator(laid.instance)
         candidate = evaluator.candidate(laid.plan, 1, laid.devices)
-        findings = _broken_limits(laid.instance, candidate)
-        findings += _broken_demands(problem, candidate, laid.instance, laid.plan.stage)
-        priced.append((candidate, findings, evaluator))
+        priced.append(Priced(candidate, broken(laid.instance, candidate, laid.plan.stage), laid, evaluator))
     if not priced:
         raise next(iter(refused.values()))
-    session = Session(problem, Tactics())
-    priced.sort(key=lambda each: (bool(each[1]), session.preference(each[0])))
-    candidates = [each.model_copy(update={"rank": number}) for number, (each, _, _) in enumerate(priced, start=1)]
-    _, findings, evaluator = priced[0]
-    answer = session.review(candidates, evaluator, _explain(findings), deadline)
-    skipped = tuple(f"{kind} cannot run this plan: {error.faults[0].detail}" for kind, error in refused.items())
-    return answer.model_copy(update={"warnings": (*answer.warnings, *skipped)})
+    known = session or Session(problem, Tactics())
+    priced.sort(key=lambda each: (bool(each.findings), known.preference(each.candidate)))
+    return Review(known, priced, refused)
+
+
+def broken(instance: Instance, candidate: Candidate, stage: IntArray) -> list[Finding]:
+    """List the limits and demands that a plan does not keep; ``stage`` by layer."""
+    return _broken_limits(instance, candidate) + _broken_demands(instance.problem, candidate, instance, stage)
 
 
 def _broken_limits(instance: Instance, candidate: Candidate) -> list[Finding]:

@@ -27,7 +27,9 @@ from partita.solver.intervals import IntervalView
 from partita.solver.measure import graph_of
 from partita.solver.plans import LIMIT_TOLERANCE, Judge, Judged, PlanPool, within_rounding
 from partita.solver.ranking import Ranked, Ranking, configurations, least_objective, rank
+from partita.solver.starts import start_of
 from partita.solver.tools import Counters, Tactics, Tools
+from partita.solver.values import no_better, preference, relative_gap, value_of
 from partita.solver.variants import Variant, make_variants
 
 
@@ -133,6 +135,7 @@ class Session:
                 found.reasons[number] = reason
             elif searched:
                 open_ += configurations(self._tools(variant, found.plans, found.counters), searched)
+                found.plans.add(start_of(variant, searched))
 
         def report(phase: str, best: Judged | None, bound: int) -> None:
             if on_progress is not None:
@@ -192,23 +195,33 @@ class Session:
         return tuple(result for _, result in sorted(results, key=lambda each: each[0]))
 
     def review(
-        self, candidates: Sequence[Candidate], evaluator: Evaluator, reason: Infeasibility | None, deadline: Deadline
+        self,
+        candidates: Sequence[Candidate],
+        evaluator: Evaluator,
+        reason: Infeasibility | None,
+        deadline: Deadline,
+        proven: float | None = None,
     ) -> Answer:
-        """Give the answer for a plan that the user brought, best schedule first, with the bound by arithmetic.
+        """Give the answer for a plan that the user brought, best schedule first.
 
-        ``evaluator`` is that of the first candidate.
+        ``evaluator`` is that of the first candidate; ``proven`` is a bound on any plan, in the unit of the answer. The
+        bound by arithmetic takes its place where it is None.
         """
+        least = self._least_by_arithmetic() if proven is None else proven
+        value = self.reported(candidates[0])
+        bound = no_better(self.problem.objective, least, value) if reason is None else None
+        gap = relative_gap(value, bound)
+        status: Status = "feasible" if reason is None else "infeasible"
+        return self._assemble(tuple(candidates), evaluator, (status, bound, gap), Counters(), deadline, reason)
+
+    def _least_by_arithmetic(self) -> float | None:
+        """Bound the objective of any plan, in the unit of the answer."""
         bounds = [
             least_objective(variant.judge, min(count, len(variant.judge.groups)))
             for variant in self.variants
             for count in variant.stage_counts
         ]
-        least = self._bound(min(bounds))
-        value = self.reported(candidates[0])
-        bound = _no_better(least or None, value, self.problem.objective) if reason is None else None
-        gap = _relative_gap(value, bound)
-        status: Status = "feasible" if reason is None else "infeasible"
-        return self._assemble(tuple(candidates), evaluator, (status, bound, gap), Counters(), deadline, reason)
+        return self._bound(min(bounds)) or None
 
     def _assemble(
         self,
@@ -312,7 +325,7 @@ class Session:
         best = ranking.candidates[0].judged
         value = self.reported(candidates[0])
         bound = self._bound_value(ranking.bound, best.objective, candidates[0])
-        gap = _relative_gap(value, bound)
+        gap = relative_gap(value, bound)
         return ("optimal" if self._closes(ranking.bound, best.objective) else "feasible"), bound, gap
 
     def _slack(self, objective: int) -> int:
@@ -337,7 +350,7 @@ class Session:
         """Give a bound in the unit of the objective; the plan's own value where it is met."""
         if within_rounding(bound) >= objective and self._closes(bound, objective):
             return self.reported(candidate)
-        return _no_better(self._bound(bound), self.reported(candidate), self.problem.objective)
+        return no_better(self.problem.objective, self._bound(bound), self.reported(candidate))
 
     def _bound(self, bound: int) -> float | None:
         """Give a proven bound in the unit of the answer; None where nothing is proven."""
@@ -350,22 +363,11 @@ class Session:
 
     def preference(self, candidate: Candidate) -> float:
         """Give a number that is smaller for a plan with a better objective."""
-        value = self.reported(candidate)
-        if self.problem.objective == "tokens_per_second":
-            return candidate.metrics.iteration_time_s
-        return 0.0 if value is None else value
+        return preference(self.problem.objective, candidate.metrics)
 
     def reported(self, candidate: Candidate) -> float | None:
         """Give the value of a plan's objective; None for tokens per second where an iteration takes no time."""
-        metrics = candidate.metrics
-        values = {
-            "iteration_time": metrics.iteration_time_s,
-            "tokens_per_second": metrics.tokens_per_second,
-            "bottleneck_time": metrics.bottleneck_time_s,
-            "peak_memory": metrics.peak_memory_bytes,
-        }
-        value = values[str(self.problem.objective)]
-        return None if value is None else float(value)
+        return value_of(self.problem.objective, candidate.metrics)
 
     def _value(self, counted: float) -> float | None:
         """Give an objective counted in ticks or bytes in the unit of the answer."""
@@ -377,20 +379,6 @@ class Session:
             tokens = training.num_microbatches * training.microbatch_size * training.sequence_length
             return tokens * self.variants[0].instance.replicas / seconds if seconds else None
         return float(seconds)
-
-
-def _relative_gap(value: float | None, bound: float | None) -> float | None:
-    """Give the distance between a plan and the bound, as a fraction of the plan; None where either is unknown."""
-    if value is None or bound is None:
-        return None
-    return abs(value - bound) / abs(value) if value else 0.0
-
-
-def _no_better(bound: float | None, value: float | None, objective: object) -> float | None:
-    """Give a bound, or the plan's own value where rounding puts the bound on its other side."""
-    if bound is None or value is None:
-        return bound
-    return max(bound, value) if objective == "tokens_per_second" else min(bound, value)
 
 
 def _backend(problem: Problem) -> Backend:

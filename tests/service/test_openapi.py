@@ -24,9 +24,11 @@ EXPECTED = {
     "chain": "optimal",
     "graph": "optimal",
     "schedules": "optimal",
+    "replan": "feasible",
     "too_large": "infeasible",
     "sizes": "feasible",
     "stages": "feasible",
+    "megatron": "feasible",
 }
 
 
@@ -44,6 +46,21 @@ def test_the_comparison_has_every_schedule(real_client):
     asked = [each if isinstance(each, str) else each["kind"] for each in examples.COMPARISON["training"]["schedule"]]
     assert sorted(result["schedule"]["kind"] for result in found["schedules"]) == sorted(asked)
     assert found["schedules"][0]["schedule"] == found["candidates"][0]["schedule"]
+
+
+def test_the_evaluation_compares_with_the_best(real_client):
+    """Tests that the first example is answered with the distance and the move that its summary promises."""
+    found = real_client.post("/v1/evaluations", json=examples.EVALUATIONS["sizes"]["value"]).json()["comparison"]
+    assert 0.075 < found["gap"] < 0.085
+    assert (found["best_status"], found["move"]["kind"], found["all_moves"]) == ("optimal", "boundary", True)
+    assert found["move"]["gain"] > 0
+
+
+def test_the_plan_in_use_is_kept(real_client):
+    """Tests that the example that plans again is answered with the plan in use first, and says so."""
+    found = real_client.post("/v1/plans", json=examples.REPLAN).json()
+    assert [len(stage["layers"]) for stage in found["candidates"][0]["stages"]] == [3, 1, 2]
+    assert found["warnings"][-1].startswith("search.keep stays in front")
 
 
 def test_all_examples_are_shown():

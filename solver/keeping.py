@@ -1,0 +1,89 @@
+"""Planning again: the plan in use stays in front unless the best plan is better by enough."""
+
+from partita.models.answer import Answer, Candidate
+from partita.models.errors import InvalidInput
+from partita.solver.deadline import Deadline
+from partita.solver.figures import ACCURACY
+from partita.solver.review import Priced, review_plan
+from partita.solver.session import Session
+from partita.solver.values import gain
+
+
+def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answer:
+    """Put the plan that ``search.keep`` names in front of those found, unless the best is better by enough.
+
+    Parameters
+    ----------
+    answer
+        What was found for the session's problem.
+    session, deadline
+        Of that search.
+
+    Returns
+    -------
+    Answer
+        With a warning that says what became of the plan: kept although a better one is known, given up for a better
+        one, or no longer possible. Without one where no plan is better.
+    """
+    search = session.problem.search
+    if search.keep is None:
+        return answer
+    try:
+        priced = review_plan(session.problem, search.keep, session).best
+    except InvalidInput as error:
+        return _warned(answer, f"search.keep no longer fits: {error.faults[0].detail}; planned anew")
+    if priced.findings:
+        return _warned(answer, f"search.keep no longer fits: {priced.findings[0].message}; planned anew")
+    best = answer.candidates[0] if answer.candidates else None
+    ours, theirs = session.reported(priced.candidate), None if best is None else session.reported(best)
+    if ours is None or theirs is None:
+        return _in_front(answer, priced, session, deadline)
+    better = gain(session.problem.objective, ours, theirs)
+    if better <= ACCURACY * abs(ours):
+        status = answer.status
+        return _in_front(answer, priced, session, deadline).model_copy(update={"status": status})
+    part = better / abs(ours)
+    objective = session.problem.objective
+    name = objective if isinstance(objective, str) else "objective"
+    numbers = f"its {name} is {ours:.6g}, the best plan found has {theirs:.6g}, {100 * part:.3g} % better"
+    allowed = f"search.keep_if_within = {search.keep_if_within:g}"
+    if part > search.keep_if_within:
+        return _warned(answer, f"search.keep is replaced: {numbers}, more than {allowed}")
+    kept = _in_front(answer, priced, session, deadline)
+    return _warned(kept, f"search.keep stays in front: {numbers}, no more than {allowed}")
+
+
+def _in_front(answer: Answer, priced: Priced, session: Session, deadline: Deadline) -> Answer:
+    """Give the answer with a plan as its first candidate, and nowhere else; feasible, as far as this tells."""
+    others = [each for each in answer.candidates if not _same(each, priced.candidate)]
+    wanted = session.problem.search.candidates
+    ranked = [
+        each.model_copy(update={"rank": rank})
+        for rank, each in enumerate([priced.candidate, *others][:wanted], start=1)
+    ]
+    anew = session.review(ranked, priced.evaluator, None, deadline, answer.best_bound)
+    first = ranked[0].model_copy(update={"best_bound": anew.best_bound})
+    return answer.model_copy(
+        update={
+            "status": anew.status,
+            "candidates": (first, *ranked[1:]),
+            "best_bound": anew.best_bound,
+            "relative_gap": anew.relative_gap,
+            "baselines": anew.baselines,
+        }
+    )
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    """Tell whether two candidates are one plan but for the names of equal devices, by stages, paths and costs."""
+
+    def look(plan: Candidate) -> object:
+        paths = [(way.from_stage, way.to_stage, way.bandwidth_bytes_per_s, way.latency_s) for way in plan.boundaries]
+        return [stage.layers for stage in plan.stages], paths, plan.schedule, plan.metrics
+
+    return look(one) == look(other)
+
+
+def _warned(answer: Answer, text: str) -> Answer:
+    """Give the answer with one more warning."""
+    return answer.model_copy(update={"warnings": (*answer.warnings, text)})

@@ -1,0 +1,83 @@
+"""A plan that the user brings: what it costs, how far it is from the best, and which single move improves it most."""
+
+from time import monotonic
+from typing import Any
+
+from partita.models.answer import Answer, Comparison
+from partita.models.plan import GivenPlan
+from partita.models.problem import Problem
+from partita.solver.deadline import Deadline
+from partita.solver.figures import ACCURACY
+from partita.solver.planner import OnProgress, plan_problem
+from partita.solver.review import review_plan
+from partita.solver.single_moves import BestMove, best_move
+from partita.solver.values import gain
+
+MOVES_SHARE = 0.3
+"""The part of the time limit in which moves are measured; what is left of it belongs to the search."""
+
+LEAST_SEARCH_S = 1e-3
+"""The time limit of a search for which pricing and moves have left no time."""
+
+
+def evaluate_given(
+    problem: Problem, given: GivenPlan, *, solve: bool = True, on_progress: OnProgress | None = None
+) -> Answer:
+    """Price a given plan and compare it with the best plan and with its own neighbors.
+
+    Parameters
+    ----------
+    problem, given
+        The problem, and a plan for it; without devices its stages are placed in order.
+    solve
+        Whether to search for the best plan, within ``search.time_limit_s`` in all; otherwise the bound is the one by
+        arithmetic.
+    on_progress
+        Called when the search knows something new.
+
+    Returns
+    -------
+    Answer
+        With the plan under each schedule as a candidate, the best first, and the comparison; ``infeasible`` with the
+        broken limits where that one breaks any, ``optimal`` where the search proved that none is better.
+
+    Raises
+    ------
+    NotSupportedYet, InvalidInput
+        As ``review_plan`` and ``plan_problem`` do; pointers into the plan start at ``/plan``.
+    """
+    deadline = Deadline.after(problem.search.time_limit_s)
+    review = review_plan(problem, given)
+    session, value = review.session, review.session.reported(review.best.candidate)
+    moves = best_move(review.best, session, Deadline(deadline.started, monotonic() + MOVES_SHARE * deadline.remaining))
+    if not solve:
+        return review.answer(deadline).model_copy(update={"comparison": _compared(moves)})
+    found = plan_problem(_starting_from(problem, given, deadline), on_progress=on_progress)
+    best = session.reported(found.candidates[0]) if found.candidates else None
+    behind = None
+    if value is not None and best is not None:
+        behind = gain(problem.objective, value, best) / abs(value) if value else 0.0
+    answer = review.answer(deadline, found.best_bound)
+    closed = answer.status == "feasible" and found.status == "optimal" and behind is not None and behind <= ACCURACY
+    effort = found.solver and found.solver.model_copy(update={"wall_s": round(deadline.elapsed, 6)})
+    return answer.model_copy(
+        update={
+            "status": "optimal" if closed else answer.status,
+            "solver": effort,
+            "comparison": _compared(
+                moves, best_status=found.status, best_value=best, best_bound=found.best_bound, gap=behind
+            ),
+        }
+    )
+
+
+def _compared(moves: BestMove, **best: Any) -> Comparison:
+    """Give the comparison with the neighbors and, where it was searched for, with the best plan."""
+    return Comparison(move=moves.move, moves_measured=moves.measured, all_moves=moves.complete, **best)
+
+
+def _starting_from(problem: Problem, given: GivenPlan, deadline: Deadline) -> Problem:
+    """Give the problem of finding a better plan than a given one in the time that is left."""
+    left = max(deadline.remaining, LEAST_SEARCH_S)
+    search = {"candidates": 1, "time_limit_s": left, "keep": given, "keep_if_within": 0.0}
+    return problem.model_copy(update={"search": problem.search.model_copy(update=search)})
