@@ -6,6 +6,7 @@ from pydantic import Field
 
 from partita.models.answer_plan import Boundary, Metrics, Stage, TiedWeight
 from partita.models.base import Many, Model
+from partita.models.infeasibility import Change, NamedLimit
 from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
@@ -109,12 +110,26 @@ class Infeasibility(Model):
         The limits that together leave no plan.
     smallest_change
         The smallest change that would allow one; None if none was found.
+    core
+        Where arithmetic shows no reason: limits that cannot be kept together, whatever else is given up.
+    minimal
+        Whether every limit of the core is needed: any of them left out, there is a plan that keeps the others of the
+        core. False where that was not looked for, or time ran out.
+    changes
+        Single changes of which each allows a plan that keeps everything else, smallest first; fewer microbatches, with
+        which an iteration does less, come last.
+    all_tried
+        Whether it is known of every change if it works; False where that was not sought, or time ran out.
     """
 
     message: str
     findings: Many[Finding] = ()
     limits_in_force: Many[str] = ()
     smallest_change: str | None = None
+    core: Many[NamedLimit] = ()
+    minimal: bool = False
+    changes: Many[Change] = ()
+    all_tried: bool = False
 
 
 MoveKind = Literal["boundary", "layers", "exchange", "devices"]

@@ -115,12 +115,22 @@ REPLAN: dict[str, Any] = {
 }
 """The chain with a plan in use, which a better plan replaces only where it is better by 10 %."""
 
+CONFLICT: dict[str, Any] = CHAIN | {
+    "limits": {"peak_memory_bytes": "16GB"},
+    "constraints": {"pins": {"block.1": 0}},
+}
+"""A limit and a pin that could be kept one by one: the answer says so, and by how much to raise the limit."""
+
 PLANS: dict[str, dict[str, Any]] = {
     "chain": {"summary": "A chain of six layers on three of four devices", "value": CHAIN},
     "graph": {"summary": "A graph with a skip and a tied head on two nodes", "value": GRAPH},
     "schedules": {"summary": "Four schedules compared, best first", "value": COMPARISON},
     "replan": {"summary": "A plan in use, kept unless the best is better by 10 %", "value": REPLAN},
     "too_large": {"summary": "No plan: the answer is 'infeasible' and says why", "value": TOO_LARGE},
+    "conflict": {
+        "summary": "No plan: a limit and a pin that cannot hold together, and what would help",
+        "value": CONFLICT,
+    },
 }
 """Bodies of POST /v1/plans."""
 

@@ -59,7 +59,7 @@ def openapi_document(settings: Settings) -> Document:
 _PLAN = (
     "Find ranked plans for a problem",
     "The body is a problem. The answer comes when the search ends, within the problem's own search.time_limit_s; its "
-    "status is optimal, feasible, infeasible (with the reason) or no_solution (the time ran out first).",
+    "status is optimal, feasible, infeasible (with the reason and what would help) or no_solution (no time was left).",
 )
 _EVALUATE = (
     "Price a given plan",

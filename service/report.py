@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from partita.models.answer import Answer, Baseline, Candidate, Infeasibility
+from partita.models.answer import Answer, Baseline, Candidate
 from partita.models.answer_plan import Metrics
 from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
 from partita.service.comparison_words import comparison_sentences
 from partita.service.proof import objective_text, objective_value, proof_sentence
+from partita.service.report_reasons import why_not
 from partita.service.report_tables import (
     KEPT,
     candidate_table,
@@ -164,7 +165,7 @@ def _explanation(answer: Answer, problem: Problem) -> Iterator[str | Text]:
     """Say how good the plan is proven to be, or why there is none."""
     if answer.infeasibility is not None:
         yield Text("\nNo plan" if not answer.candidates else "\nThis plan breaks limits", style="bold red")
-        yield from _why(answer.infeasibility)
+        yield from why_not(answer.infeasibility, answer.objective)
     elif answer.status == "no_solution":
         limit = seconds(problem.search.time_limit_s)
         yield f"\nNo plan was found within {limit}, and none was ruled out; allow more time with --time-limit."
@@ -172,14 +173,3 @@ def _explanation(answer: Answer, problem: Problem) -> Iterator[str | Text]:
         yield f"\n{proof_sentence(answer)}"
     if answer.comparison is not None:
         yield from comparison_sentences(answer, answer.comparison)
-
-
-def _why(infeasibility: Infeasibility) -> Iterator[str]:
-    """Explain what cannot be kept."""
-    yield infeasibility.message
-    for finding in infeasibility.findings:
-        yield f"- {finding.message}"
-    if infeasibility.limits_in_force:
-        yield f"Limits in force: {', '.join(infeasibility.limits_in_force)}"
-    if infeasibility.smallest_change:
-        yield f"Smallest change that would do: {infeasibility.smallest_change}"

@@ -5,6 +5,7 @@ from time import monotonic
 from partita.models.answer import Answer
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
+from partita.solver.infeasibility.explanation import explain
 from partita.solver.keeping import keep_in_front
 from partita.solver.session import OnProgress, Progress, Session
 from partita.solver.support import refuse_unsupported
@@ -40,4 +41,10 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
     deadline = Deadline(started, started + limit - min(MOST_REPORTING_S, REPORTING_SHARE * limit))
     refuse_unsupported(problem)
     session = Session(problem, Tactics())
-    return keep_in_front(session.answer(deadline, on_progress), session, deadline)
+    answer = keep_in_front(session.answer(deadline, on_progress), session, deadline)
+    reason = answer.infeasibility
+    if reason is None or reason.findings:
+        return answer
+    if on_progress is not None:
+        on_progress(Progress("explaining why there is no plan", None, None, deadline.elapsed))
+    return answer.model_copy(update={"infeasibility": explain(problem, reason, deadline)})

@@ -87,9 +87,9 @@ class Session:
         found = self._search(self.problem.search.candidates, deadline, on_progress)
         ranking, notes, infeasibility = found.ranking, list(found.notes), None
         if not ranking.candidates and ranking.exhausted:
-            first = self.variants[0]
-            beyond = beyond_arithmetic(first.judge, first.stage_counts)
-            infeasibility = next(iter(found.reasons.values()), beyond)
+            first, reasons = self.variants[0], list(found.reasons.values())
+            by_arithmetic = len(reasons) == len(self.variants)
+            infeasibility = reasons[0] if by_arithmetic else beyond_arithmetic(first.judge, first.stage_counts)
         candidates = tuple(self._candidate(number, each) for number, each in enumerate(ranking.candidates, start=1))
         if self._blur or self._judge.figures.cap < inf:
             candidates = self._in_focus(candidates)

@@ -47,6 +47,15 @@ def test_the_other_commands_work(tmp_path: Path) -> None:
     assert "imported: 2 layers" in printed
 
 
+def test_the_reason_why_there_is_no_plan_is_the_real_one(tmp_path: Path) -> None:
+    """Tests that the command for a problem without a plan prints the reason shown."""
+    commands = re.search(r"```sh\n(sed .*?)```", README, re.DOTALL)
+    shown = re.search(r"```text\n(No plan\n.*?)\n```", README, re.DOTALL)
+    assert commands and shown
+    printed = shell(f"{commands[1].rstrip()} || test $? = 3", tmp_path)
+    assert shown[1] in "\n".join(line.rstrip() for line in printed.split("\n"))
+
+
 def test_the_timeline_is_the_real_one(tmp_path: Path) -> None:
     """Tests that the commands for timelines work, and that the text is the one shown."""
     commands = re.search(r"```sh\n([^`]*? timeline .*?)```", README, re.DOTALL)

@@ -26,6 +26,7 @@ EXPECTED = {
     "schedules": "optimal",
     "replan": "feasible",
     "too_large": "infeasible",
+    "conflict": "infeasible",
     "sizes": "feasible",
     "stages": "feasible",
     "megatron": "feasible",

@@ -7,6 +7,7 @@ from small_answers import answer, candidate, metrics, report, stage
 from small_problems import as_bytes, chain, too_large
 
 from partita.models.answer import Baseline, Finding, Infeasibility
+from partita.models.infeasibility import Change, NamedLimit
 from partita.models.problem import read_problem
 from partita.service.proof import objective_text, objective_value, proof_sentence
 from partita.service.report import print_report
@@ -144,6 +145,57 @@ def test_infeasible():
     text = report(answer(status="infeasible", candidates=(), best_bound=None, infeasibility=why), problem)
     for words in ("No plan", "fits nowhere", "- c needs 3 GB", "memory, pins", "a device of 3 GB"):
         assert words in text
+
+
+def explained(**fields):
+    """Give a report of two limits that cannot hold together, and of changes."""
+    limits = [
+        NamedLimit(name=f"limits.{name}", pointer=f"/limits/{name}", value=value, words=words)
+        for name, value, words in (
+            ("peak_memory_bytes", 100, "no device holds more than 100 bytes"),
+            ("iteration_time_s", 2.0, "an iteration takes at most 2 s"),
+        )
+    ]
+    reason = {"message": "no plan keeps them", "limits_in_force": ("a", "b"), "core": limits, "minimal": True}
+    why = Infeasibility(**reason | {"all_tried": True} | fields)
+    return report(answer(status="infeasible", candidates=(), best_bound=None, infeasibility=why))
+
+
+def change(words, size, objective_value=None, to_value=120):
+    """Make a change of a limit."""
+    figures = {"from_value": 100, "to_value": to_value, "size": size, "smallest": True}
+    return Change(pointer="/limits/x", words=words, objective_value=objective_value, **figures)
+
+
+def test_a_core_and_the_changes_that_would_do():
+    """Tests that limits, changes, their sizes and what is reached are told, the smallest change first."""
+    text = explained(changes=[change("raise x to 120", 0.2, 3.0), change("leave out y", 1.0, to_value=None)])
+    lines = text.splitlines()
+    start = lines.index("These cannot hold together, whatever else is given up; each of them is needed for that:")
+    assert lines[start + 1 : start + 6] == [
+        "- limits.peak_memory_bytes: no device holds more than 100 bytes",
+        "- limits.iteration_time_s: an iteration takes at most 2 s",
+        "Smallest change that would do: raise x to 120 (20.0 %); iteration time then 3.000 s",
+        "Others that would do:",
+        "- leave out y",
+    ]
+
+
+def test_many_changes():
+    """Tests that the first ten of twelve changes are listed."""
+    text = explained(changes=[change(f"change {number}", 1.0) for number in range(12)])
+    assert "- change 9" in text
+    assert "change 10" not in text
+    assert "- and 2 more" in text
+
+
+def test_what_is_not_known_of_the_reason():
+    """Tests a core that may be too large, changes not tried, and neither where all is known."""
+    unknown = explained(minimal=False, all_tried=False)
+    assert "perhaps fewer cannot either: time ran out" in unknown
+    assert "Not every change could be tried; allow more time" in unknown
+    assert "No single change is enough." in explained()
+    assert "Even without all of these limits there is no plan." in explained(core=())
 
 
 def test_several_candidates():

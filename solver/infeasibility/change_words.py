@@ -1,0 +1,50 @@
+"""What a change asks for, in words; a number that is rounded is rounded to the side that works."""
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any
+
+from partita.models.infeasibility import NamedLimit
+from partita.models.naming import quoted
+
+DIGITS = 6
+"""Significant digits of numbers that are not whole."""
+
+
+def other_limit(limit: NamedLimit, value: float) -> str:
+    """Ask for another limit on a metric."""
+    before: Any = limit.value
+    verb, side = ("raise", ROUND_CEILING) if value > before else ("lower", ROUND_FLOOR)
+    return f"{verb} {limit.name} from {_short(before)} to {_rounded(value, side)}"
+
+
+def more_memory(kind: str, limit: NamedLimit, needed: int) -> str:
+    """Ask for larger devices of a kind."""
+    return f"take devices {quoted(kind)} with memory_bytes of at least {needed} instead of {limit.value}"
+
+
+def instead(what: str, number: int, before: Sequence[int]) -> str:
+    """Ask for another number of stages or microbatches."""
+    plural = "es" if what.endswith("ch") else "s"
+    return f"take {number} {what}{'' if number == 1 else plural} instead of {' or '.join(map(str, before))}"
+
+
+def left_out(limit: NamedLimit) -> str:
+    """Ask to do without a constraint."""
+    return f"leave out {limit.name} ({limit.words})"
+
+
+def other_recompute(kind: str) -> str:
+    """Ask for another kind of recompute."""
+    return f"set constraints.recompute to {quoted(kind)}"
+
+
+def _short(number: float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:.10g}"
+
+
+def _rounded(number: float, side: str) -> str:
+    """Write a number with few digits, rounded to one side; whole numbers as they are."""
+    if isinstance(number, int):
+        return str(number)
+    return f"{float(Context(prec=DIGITS, rounding=side).create_decimal_from_float(number)):.{DIGITS}g}"

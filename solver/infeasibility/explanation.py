@@ -1,0 +1,37 @@
+"""The reason why a problem has no plan, where only the search can tell: a core of its limits, and what would help."""
+
+from partita.models.answer import Infeasibility
+from partita.models.problem import Problem
+from partita.solver.deadline import Deadline
+from partita.solver.infeasibility.attempts import share_of
+from partita.solver.infeasibility.changes import find_changes
+from partita.solver.infeasibility.core import CoreSearch
+from partita.solver.infeasibility.demands import changed, named_limits
+
+CORE_SHARE = 0.5
+"""The part of the time left after the proof in which the core is sought; the rest is for the changes."""
+
+
+def explain(problem: Problem, reason: Infeasibility, deadline: Deadline) -> Infeasibility:
+    """Add to a reason a core of limits that cannot hold together, and the single changes that allow a plan.
+
+    Parameters
+    ----------
+    problem
+        A problem proven to have no plan.
+    reason
+        What is known of it: the limits in force.
+    deadline
+        When to end; what is not known by then is said to be unknown.
+    """
+    search = CoreSearch(problem, share_of(deadline, CORE_SHARE))
+    core = search.find(named_limits(problem))
+    changes, all_tried = find_changes(problem, core, deadline)
+    return changed(
+        reason,
+        core=tuple(core),
+        minimal=search.minimal,
+        smallest_change=changes[0].words if changes else None,
+        changes=tuple(changes),
+        all_tried=all_tried,
+    )
