@@ -102,6 +102,9 @@ class Stage(Model):
         Seconds for one microbatch; ``weight_gradient_s`` is part of ``backward_s``.
     memory
         Its share of each of its devices.
+    tensor_parallel, data_parallel
+        Its degrees, where they are chosen for each stage; None otherwise. Its replicas take turns: each runs one of
+        ``data_parallel`` microbatches.
     """
 
     index: int
@@ -115,6 +118,8 @@ class Stage(Model):
     backward_s: float
     weight_gradient_s: float
     memory: Memory
+    tensor_parallel: int | None = None
+    data_parallel: int | None = None
 
 
 class CrossingTensor(Model):

@@ -21,6 +21,7 @@ COSTS = (
     "weight_gradient_bytes",
     "workspace_bytes",
     "weight_bytes",
+    "buffer_bytes",
     "output_bytes",
 )
 """What an option may replace; ``weight_gradient_bytes`` may be None, all others are numbers."""
@@ -53,7 +54,7 @@ class LayerOption(Model):
         parallelism, in this scenario. At least one is given; all that are given must hold.
     forward_s, backward_s, weight_gradient_s
         Seconds of one microbatch, as in ``Layer``.
-    activation_bytes, weight_gradient_bytes, workspace_bytes, weight_bytes, output_bytes
+    activation_bytes, weight_gradient_bytes, workspace_bytes, weight_bytes, buffer_bytes, output_bytes
         Bytes, as in ``Layer``.
     """
 
@@ -68,6 +69,7 @@ class LayerOption(Model):
     weight_gradient_bytes: Bytes | None = None
     workspace_bytes: Bytes | None = None
     weight_bytes: Bytes | None = None
+    buffer_bytes: Bytes | None = None
     output_bytes: Bytes | None = None
 
     @property
@@ -111,6 +113,9 @@ class Layer(Model):
         Bytes needed only while the layer runs.
     weight_bytes
         Bytes of weights that this layer alone uses.
+    buffer_bytes
+        Bytes that this layer alone holds all the time, whatever the number of microbatches, and that are no weights;
+        with ``per_stage_degrees`` only.
     output_bytes
         Bytes of the tensor to the next layer; only where the model lists no tensors.
     options
@@ -125,6 +130,7 @@ class Layer(Model):
     weight_gradient_bytes: Bytes | None = None
     workspace_bytes: Bytes = 0
     weight_bytes: Bytes = 0
+    buffer_bytes: Bytes = 0
     output_bytes: Bytes = 0
     options: Annotated[Many[LayerOption], Field(fail_fast=True), at_most(MAX_OPTIONS, "options")] = ()
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from partita.models.base import Faults, Many, Model, at_most, unique
-from partita.models.quantities import Bytes, Name, Position
+from partita.models.quantities import Bytes, Count, Name, Position
 
 MAX_READERS = 20_000
 
@@ -13,6 +13,22 @@ LayerNames = Annotated[Many[Name], Field(min_length=1, fail_fast=True), unique("
 """At least one layer, each named once."""
 
 Dimensions = Annotated[Many[Position], Field(fail_fast=True), at_most(64, "dimensions")]
+
+
+class Resharding(Model):
+    """What a stage moves besides a tensor itself to bring it into the form that its tensor-parallel devices need.
+
+    Attributes
+    ----------
+    tensor_parallel
+        The degree of the stage.
+    send_bytes, receive_bytes
+        Bytes for one microbatch in either pass, where the tensor leaves the stage and where it arrives at it.
+    """
+
+    tensor_parallel: Count
+    send_bytes: Bytes = 0
+    receive_bytes: Bytes = 0
 
 
 class Tensor(Model):
@@ -32,6 +48,8 @@ class Tensor(Model):
         Bytes of its gradient; None means as many as ``bytes``.
     shape, dtype, stride
         What the tensor looks like, for export; may be unknown.
+    resharding
+        What stages of several devices move besides, by their tensor-parallel degree; with ``per_stage_degrees`` only.
     direction
         ``pass`` in JSON. A forward tensor orders its layers; a backward tensor is moved in the backward pass, of its
         own, and imposes no order.
@@ -45,6 +63,7 @@ class Tensor(Model):
     shape: Dimensions | None = None
     dtype: Name | None = None
     stride: Dimensions | None = None
+    resharding: Annotated[Many[Resharding], at_most(64, "degrees")] = ()
     direction: Literal["forward", "backward"] = Field(
         default="forward", validation_alias="pass", serialization_alias="pass"
     )
@@ -65,6 +84,11 @@ class Tensor(Model):
         if self.direction == "backward" and self.gradient_bytes is not None:
             detail = "a tensor of the backward pass has no gradient of its own; leave gradient_bytes out"
             faults.add(("gradient_bytes",), detail, self.gradient_bytes)
+        degrees = [each.tensor_parallel for each in self.resharding]
+        for position, degree in enumerate(degrees):
+            if degree in degrees[:position]:
+                detail = f"a second entry for tensor_parallel {degree}; keep one"
+                faults.add(("resharding", position, "tensor_parallel"), detail, degree, "repeated")
         faults.raise_if_any("Tensor")
         return self
 

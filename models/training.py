@@ -14,7 +14,9 @@ MAX_MICROBATCHES = 65_536
 OptimizerName = Literal["none", "sgd", "sgd_momentum", "adam", "adam_mixed"]
 Communication = Literal["overlapped", "blocking"]
 Routing = Literal["relay", "direct", "host"]
-Runtime = Literal["generic", "torch"]
+Runtime = Literal["generic", "torch", "none"]
+GradientExchange = Literal["full_duplex", "half_duplex"]
+ExchangeAfter = Literal["batch", "round"]
 
 BytesFactor = Annotated[float, Field(ge=0, le=1e6)]
 
@@ -85,12 +87,21 @@ class Training(Model):
     communication
         ``overlapped``: a transfer only delays the next stage. ``blocking``: it occupies both stages.
     per_stage_degrees
-        Whether the degrees are chosen for each stage.
+        Whether the degrees are chosen for each stage, in steady state: objective ``bottleneck_time`` only. Then
+        ``num_microbatches`` are those of the whole batch, which the replicas of a stage share, and the gradients are
+        exchanged once for all of them, or as ``gradient_exchange_after`` says.
+    gradient_exchange
+        ``half_duplex`` where the replicas of a stage do not send and receive gradients at the same time, so that the
+        exchange takes twice as long; with ``per_stage_degrees`` only.
+    gradient_exchange_after
+        ``batch``: replicas exchange gradients once for all microbatches of the batch. ``round``: each time that every
+        replica of the stage has run one microbatch, as PipeDream's do; with ``per_stage_degrees`` only.
     routing
         How a tensor reaches a stage that is not the next one.
     runtime
         Whose receive buffers are counted: ``generic`` has one per direction, ``torch`` (torch.distributed.pipelining)
-        one per direction for every microbatch.
+        one per direction for every microbatch, ``none`` (with ``per_stage_degrees`` only) has none: what arrives counts
+        in ``activation_bytes``.
     queueing
         Whether transfers that share an uplink are also simulated as a queue.
     """
@@ -105,6 +116,8 @@ class Training(Model):
     optimizer: OptimizerField | None = None
     communication: Communication = "overlapped"
     per_stage_degrees: bool = False
+    gradient_exchange: GradientExchange = "full_duplex"
+    gradient_exchange_after: ExchangeAfter = "batch"
     routing: Routing = "relay"
     runtime: Runtime = "generic"
     queueing: bool = False

@@ -26,13 +26,34 @@ FLAGS = {
     "edge_cost_unit": "--edge-cost-unit",
     "bandwidth_bytes_per_s": "--bandwidth",
     "keep_inputs": "--keep-inputs",
+    "time_unit": "--time-unit",
+    "no_data_parallel": "--no-data-parallel",
+    "no_tensor_parallel": "--no-tensor-parallel",
+    "no_recompute": "--no-recompute",
 }
 """The options of readers by the names that readers have for them."""
+
+EdgeCostUnit = Annotated[
+    str | None, typer.Option(metavar="ms|s", help="dnn-partitioning: unit of the costs of edges; by default ms.")
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(
+        metavar="BYTES_PER_S",
+        help="pipedream: of every link, one way; by default 1.25e9. piper: by default the file's.",
+    ),
+]
+TimeUnit = Annotated[str | None, typer.Option(metavar="s|ms", help="piper: unit of the times; by default s.")]
+NoDataParallel = Annotated[bool | None, typer.Option("--no-data-parallel", help="piper: one replica of every stage.")]
+NoTensorParallel = Annotated[
+    bool | None, typer.Option("--no-tensor-parallel", help="piper: one device for every replica.")
+]
+NoRecompute = Annotated[bool | None, typer.Option("--no-recompute", help="piper: no layer is recomputed.")]
 
 
 @guarded
 def import_profile(
-    format: Annotated[str, typer.Argument(metavar="FORMAT", help="dnn-partitioning or pipedream.")],
+    format: Annotated[str, typer.Argument(metavar="FORMAT", help="dnn-partitioning, pipedream or piper.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The file; - for standard input.")],
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the problem to a file.")
@@ -42,17 +63,16 @@ def import_profile(
         str | None,
         typer.Option(metavar="SIZE", help="Memory of a device; by default 16GiB (pipedream), or the file's."),
     ] = None,
-    edge_cost_unit: Annotated[
-        str | None, typer.Option(metavar="ms|s", help="dnn-partitioning: unit of the costs of edges; by default ms.")
-    ] = None,
-    bandwidth: Annotated[
-        float | None,
-        typer.Option(metavar="BYTES_PER_S", help="pipedream: of every link, one way; by default 1.25e9."),
-    ] = None,
+    edge_cost_unit: EdgeCostUnit = None,
+    bandwidth: Bandwidth = None,
     keep_inputs: Annotated[
         bool | None,
         typer.Option("--keep-inputs", help="pipedream: keep the input nodes; by default left out."),
     ] = None,
+    time_unit: TimeUnit = None,
+    no_data_parallel: NoDataParallel = None,
+    no_tensor_parallel: NoTensorParallel = None,
+    no_recompute: NoRecompute = None,
     debug: Debug = False,
 ) -> None:
     """Turn another tool's profile into a problem, and print it."""
@@ -69,6 +89,10 @@ def import_profile(
         "edge_cost_unit": edge_cost_unit,
         "bandwidth_bytes_per_s": bandwidth,
         "keep_inputs": keep_inputs,
+        "time_unit": time_unit,
+        "no_data_parallel": no_data_parallel,
+        "no_tensor_parallel": no_tensor_parallel,
+        "no_recompute": no_recompute,
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
@@ -100,6 +124,7 @@ def _assumed(problem: "Problem", left_out: set[str]) -> str:
         "memory_bytes": sized(memory),
         "bandwidth_bytes_per_s": f"{fabric.bandwidth_bytes_per_s:g}" if fabric else "",
         "edge_cost_unit": "ms",
+        "time_unit": "s",
     }
     taken = [f"{FLAGS[name]} {value}" for name, value in values.items() if name in left_out and value]
     microbatches = counted(problem.training.num_microbatches, "microbatch", "microbatches")

@@ -9,6 +9,7 @@ from partita.models.errors import InvalidInput
 from partita.models.problem import Problem
 from partita.service.chrome_trace import chrome_trace_text
 from partita.solver.layout import pipeline_of
+from partita.solver.support import refuse_degrees_per_stage
 from partita.solver.timeline import timeline
 
 
@@ -33,6 +34,7 @@ def _chrome_trace(problem: Problem, candidate: Candidate) -> str:
 
 
 def _torch_orders(problem: Problem, candidate: Candidate) -> str:
+    refuse_degrees_per_stage(problem, "orders")
     pipeline = pipeline_of(problem.with_schedule(candidate.schedule), len(candidate.stages))
     for index, (stage, rank) in enumerate(zip(candidate.stages, pipeline.rank_of.tolist(), strict=True)):
         if stage.rank != rank:

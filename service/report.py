@@ -128,7 +128,7 @@ def _figures(answer: Answer, best: Candidate) -> Table:
     """Show what the plan costs, and what the simple rules would have cost."""
     metrics = best.metrics
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_row("Iteration time", f"{seconds(metrics.iteration_time_s)}, predicted")
+    grid.add_row("Iteration time", f"{seconds(metrics.iteration_time_s)}, {_how(best)}")
     if metrics.queued_iteration_time_s is not None and metrics.queueing_gap is not None:
         queued, gap = seconds(metrics.queued_iteration_time_s), metrics.queueing_gap
         waiting = "the same" if gap < SAME else f"{percent(gap)} of it by waiting"
@@ -145,6 +145,12 @@ def _figures(answer: Answer, best: Candidate) -> Table:
     grid.add_row("Peak memory", sized(metrics.peak_memory_bytes))
     grid.add_row("Between nodes", f"{sized(metrics.inter_node_bytes)} per iteration")
     return grid
+
+
+def _how(plan: Candidate) -> str:
+    """Say where an iteration time comes from."""
+    steady = any(stage.tensor_parallel for stage in plan.stages)
+    return "in steady state, without filling and draining" if steady else "predicted"
 
 
 def _comparison(baseline: Baseline, metrics: Metrics, objective: Objective) -> str:

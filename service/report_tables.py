@@ -41,6 +41,7 @@ def stage_table(candidate: Candidate, problem: Problem) -> Table:
     """Show where every layer runs and how long it takes; where no rank has several stages, how full the devices are."""
     ranked = any(stage.rank != stage.index for stage in candidate.stages)
     recomputes = any(stage.recompute for stage in candidate.stages)
+    degrees = any(stage.tensor_parallel for stage in candidate.stages)
     position, shared, split = problem.model.layer_index(), is_shared(candidate), is_split(candidate)
     rows = []
     for stage in candidate.stages:
@@ -48,6 +49,7 @@ def stage_table(candidate: Candidate, problem: Problem) -> Table:
         cells = {"Stage": str(stage.index)}
         cells |= {"Rank": str(stage.rank)} if ranked else {}
         cells |= {"Layers": _layer_ranges(stage, position), "Count": str(len(stage.layers))}
+        cells |= {"Tensor": str(stage.tensor_parallel), "Data": str(stage.data_parallel)} if degrees else {}
         cells |= {"Forward": seconds(stage.forward_s), "Backward": seconds(stage.backward_s)}
         if split:
             waiting = memory.awaiting_weight_gradient

@@ -253,7 +253,7 @@ def _positions(names: Sequence[str], index: dict[str, int]) -> IntArray:
 def _refuse_uncountable(instance: Instance) -> None:
     """Refuse a model whose bytes, with every microbatch in flight, could overflow a 64-bit sum."""
     layers, in_flight = instance.ways.most, float(instance.microbatches)
-    once: list[npt.NDArray[Any]] = [layers.weight, layers.gradient, layers.optimizer, layers.workspace]
+    once: list[npt.NDArray[Any]] = [layers.weight, layers.gradient, layers.optimizer, layers.workspace, layers.buffer]
     for storages in (instance.weights, instance.buffers):
         counts = np.array([len(held) for held in storages.layers], dtype=np.float64)
         once += [(storages.bytes + 0.0 + storages.gradient_bytes + storages.optimizer_bytes) * counts]

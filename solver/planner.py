@@ -8,6 +8,7 @@ from partita.solver.deadline import Deadline
 from partita.solver.infeasibility.explanation import explain
 from partita.solver.keeping import keep_in_front
 from partita.solver.session import OnProgress, Progress, Session
+from partita.solver.steady.answer import plan_steady_state
 from partita.solver.support import refuse_unsupported
 from partita.solver.tools import Tactics
 
@@ -40,6 +41,8 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
     limit = problem.search.time_limit_s
     deadline = Deadline(started, started + limit - min(MOST_REPORTING_S, REPORTING_SHARE * limit))
     refuse_unsupported(problem)
+    if problem.training.per_stage_degrees:
+        return plan_steady_state(problem, deadline)
     session = Session(problem, Tactics())
     answer = keep_in_front(session.answer(deadline, on_progress), session, deadline)
     reason = answer.infeasibility

@@ -16,7 +16,7 @@ from partita.solver.instance import Instance
 from partita.solver.layout import MOST_FINDINGS, Layout, lay_out
 from partita.solver.plans import LIMIT_TOLERANCE
 from partita.solver.session import Session
-from partita.solver.support import refuse_unsupported
+from partita.solver.support import refuse_degrees_per_stage, refuse_unsupported
 from partita.solver.tools import Tactics
 
 
@@ -90,6 +90,7 @@ def review_plan(problem: Problem, given: GivenPlan, session: Session | None = No
         When the problem cannot be planned yet; when the plan names what does not exist, leaves out a layer, puts a
         layer before one that it reads, or when no schedule can run it. Pointers start at ``/plan``.
     """
+    refuse_degrees_per_stage(problem, "evaluating plans")
     refuse_unsupported(problem)
     priced: list[Priced] = []
     refused: dict[str, InvalidInput] = {}

@@ -2,6 +2,7 @@
 
 from partita.models.errors import Fault, NotSupportedYet
 from partita.models.problem import Problem
+from partita.solver.steady.limits import refused_with_degrees, refused_without_degrees
 
 
 def refuse_unsupported(problem: Problem) -> None:
@@ -20,15 +21,29 @@ def refuse_unsupported(problem: Problem) -> None:
         raise NotSupportedYet(faults)
 
 
+def refuse_degrees_per_stage(problem: Problem, what: str) -> None:
+    """Refuse what has no meaning for plans in steady state whose degrees differ from stage to stage.
+
+    Raises
+    ------
+    NotSupportedYet
+        Saying that ``what`` is not possible for them.
+    """
+    if problem.training.per_stage_degrees:
+        detail = f"not supported yet: {what} of plans with degrees chosen for each stage; leave it false"
+        place = "/training/per_stage_degrees"
+        raise NotSupportedYet([Fault(place, detail, None, NotSupportedYet.default_code)])
+
+
 def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
     """List pointer, feature and remedy of everything that is not supported."""
     training = problem.training
-    found = []
+    if training.per_stage_degrees:
+        return refused_with_degrees(problem)
+    found = refused_without_degrees(problem)
     for field in ("tensor_parallel", "data_parallel"):
         if isinstance(getattr(training, field), tuple):
             found.append((f"/training/{field}", "a list of degrees to choose from", "give one number"))
-    if training.per_stage_degrees:
-        found.append(("/training/per_stage_degrees", "degrees chosen for each stage", "leave it false"))
     if training.queueing and training.communication == "blocking":
         remedy = "write communication 'overlapped', or leave queueing false"
         found.append(("/training/queueing", "queues of transfers that occupy their stages (blocking)", remedy))

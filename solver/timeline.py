@@ -22,7 +22,7 @@ from partita.solver.evaluation import Evaluator
 from partita.solver.event_graph import FORWARD, EventGraph
 from partita.solver.layout import Layout, lay_out
 from partita.solver.measure import graph_of
-from partita.solver.support import refuse_unsupported
+from partita.solver.support import refuse_degrees_per_stage, refuse_unsupported
 
 MOST_ACTIONS = 500_000
 """Actions of the longest timeline that is written down."""
@@ -159,6 +159,7 @@ def timeline(problem: Problem, candidate: Candidate) -> Timeline:
         When the candidate's figures are not those that its stages have.
     """
     one_schedule = problem.with_schedule(candidate.schedule)
+    refuse_degrees_per_stage(problem, "a timeline")
     refuse_unsupported(one_schedule)
     stages = tuple(GivenStage(layers=stage.layers, devices=stage.devices) for stage in candidate.stages)
     layout = lay_out(one_schedule, GivenPlan(stages=stages))

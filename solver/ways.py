@@ -37,6 +37,7 @@ class LayerCosts:
     weight: IntArray
     gradient: IntArray
     optimizer: IntArray
+    buffer: IntArray
     output: IntArray
     recomputed: BoolArray
 
@@ -177,6 +178,7 @@ def _table(rows: list[list[list[Resolved]]], factors: Optimizer, trains: bool) -
         weight=weights,
         gradient=scaled(weights, factors.gradient_bytes_per_weight_byte),
         optimizer=scaled(weights, factors.state_bytes_per_weight_byte),
+        buffer=sizes("buffer_bytes"),
         output=sizes("output_bytes"),
         recomputed=np.array(
             [[[recomputed for _, recomputed in row] for row in of_kind] for of_kind in rows], dtype=bool

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from partita.models.problem import Problem
-from partita.models.readers import dnn_partitioning, pipedream
+from partita.models.readers import dnn_partitioning, pipedream, piper
 
 __all__ = ["READERS", "Reader"]
 
@@ -39,6 +39,19 @@ READERS: dict[str, Reader] = {
         pipedream.read,
         ("devices", "bandwidth_bytes_per_s", "memory_bytes", "keep_inputs"),
         "profiles of PipeDream (graph.txt)",
+    ),
+    "piper": Reader(
+        piper.read,
+        (
+            "devices",
+            "memory_bytes",
+            "bandwidth_bytes_per_s",
+            "time_unit",
+            "no_data_parallel",
+            "no_tensor_parallel",
+            "no_recompute",
+        ),
+        "inputs of Piper (JSON)",
     ),
 }
 """The readers by the name of their format."""

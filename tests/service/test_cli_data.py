@@ -63,13 +63,37 @@ def test_import_options(profile, tmp_path):
     assert str(5 * MIB) in as_number.out
 
 
+def test_import_of_degrees(tmp_path):
+    """Tests that Piper's options reach the reader, and that the report shows the degrees of every stage."""
+    way = {"id": "vanilla", "timePerSample": 2.0, "parameterSize": 8.0, "memoryUsageA": 8.0, "memoryUsageB": 16.0}
+    node = {"name": "block", "TMPCs": {"1": [way], "2": [{**way, "timePerSample": 1.5}]}}
+    file = {"maxDevices": 4, "maxMemoryPerDevice": 1e9, "bandwidth": 1e9, "mbsInBatch": 4}
+    file["nodes"] = [{**node, "id": 0}, {**node, "id": 1}]
+    file["edges"] = [{"sourceId": 0, "destId": 1, "communicationCost": 8.0}]
+    path = tmp_path / "piper.json"
+    path.write_text(json.dumps(file))
+    called = partita("import", "piper", str(path), "--devices", "2", "--time-unit", "ms", "--no-recompute")
+    assert called.exit_code == 0, called.err
+    assert "--memory-bytes 954 MiB" in called.err
+    problem = validate(Problem, json.loads(called.out))
+    assert [layer.backward_s for layer in problem.model.layers] == [0.002, 0.002]
+    planned = partita("plan", "-", stdin=called.out.encode())
+    assert planned.exit_code == 0, planned.err
+    assert "Tensor  Data" in planned.out
+    assert "in steady state, without filling and draining" in planned.out
+    alone = partita("import", "piper", str(path), "--no-tensor-parallel", "--no-data-parallel")
+    training = validate(Problem, json.loads(alone.out)).training
+    assert (training.tensor_parallel, training.data_parallel) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing", "-"], "the formats are dnn-partitioning, pipedream"),
+        (["nothing", "-"], "the formats are dnn-partitioning, pipedream, piper"),
         (["dnn-partitioning", "-"], "standard input: "),
         (["dnn-partitioning", "-", "--bandwidth", "1"], "--bandwidth is no option of the format dnn-partitioning"),
         (["pipedream", "-", "--edge-cost-unit", "ms"], "it has --devices, --bandwidth, --memory-bytes, --keep-inputs"),
+        (["piper", "-", "--keep-inputs"], "--keep-inputs is no option of the format piper"),
         (["pipedream", "nowhere.txt"], "nowhere.txt: cannot be read"),
         (["pipedream", "-", "-o", "nowhere/problem.json"], "no folder nowhere"),
         (["pipedream", "-", "--devices", "two"], "--devices"),

@@ -100,7 +100,7 @@ def test_bad_orders(file, tmp_path, orders, words):
         ({"training": 1}, "/training: "),
         ([], "document: "),
         (two_microbatches(num_stages=3), "/training/num_stages: the orders run 2 stages; write 2, or leave it out"),
-        (two_microbatches(per_stage_degrees=True), "/training/per_stage_degrees: not supported yet"),
+        (two_microbatches(queueing=True, communication="blocking"), "/training/queueing: not supported yet"),
     ],
 )
 def test_a_problem_that_does_not_go_with_the_orders(file, problem, words):

@@ -128,7 +128,7 @@ def test_no_solution(file, monkeypatch):
             chain(training__schedule="dualpipe_v", training__num_microbatches=1),
             "/training/num_microbatches: dualpipe_v on 1 rank needs at least 2 microbatches",
         ),
-        (chain(training__per_stage_degrees=True), "/training/per_stage_degrees: not supported yet"),
+        (chain(training__per_stage_degrees=True), "/objective: not supported yet: other objectives with"),
         ({"status": "optimal", "problem_digest": "x", "problem": None}, "/problem: this answer does not hold"),
         ({"status": "optimal", "problem_digest": "x", "problem": {}}, "/problem/model: required"),
     ],
