@@ -7,7 +7,7 @@ from pydantic import Field
 from partita.models.answer_plan import Boundary, Metrics, Stage, TiedWeight
 from partita.models.base import Many, Model
 from partita.models.infeasibility import Change, NamedLimit
-from partita.models.objective import Objective
+from partita.models.objective import MetricName, Objective
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
 
@@ -71,6 +71,24 @@ class ScheduleResult(Model):
     best_bound: float | None = None
 
 
+class LevelResult(Model):
+    """What is known at one level of a lexicographic objective.
+
+    Attributes
+    ----------
+    objective
+        The metric.
+    value
+        That of the best plan.
+    best_bound
+        Proven bound on it for plans that are as good at all levels before it; None if unknown.
+    """
+
+    objective: MetricName
+    value: float | None
+    best_bound: float | None = None
+
+
 class Finding(Model):
     """One limit that cannot be kept.
 
@@ -94,7 +112,7 @@ class Finding(Model):
     needed: int | float | None = None
     available: int | float | None = None
     short_by: int | float | None = None
-    unit: Literal["bytes", "s"] | None = None
+    unit: Literal["bytes", "s", "devices"] | None = None
 
 
 class Infeasibility(Model):
@@ -218,9 +236,11 @@ class Answer(Model):
     objective
         As asked.
     best_bound
-        Proven bound on the objective of any plan, in its unit; None if unknown.
+        Proven bound on the objective of any plan, in its unit; None if unknown. Of a list of metrics, on the first.
     relative_gap
         Distance between the best plan and the bound, as a fraction of the plan; None if unknown.
+    levels
+        Where the objective is a list of metrics: what is known of each. The status is ``optimal`` where all are proven.
     candidates
         The plans, best first.
     schedules
@@ -245,6 +265,7 @@ class Answer(Model):
     objective: Objective
     best_bound: float | None = None
     relative_gap: float | None = None
+    levels: Many[LevelResult] = ()
     candidates: Many[Candidate] = ()
     schedules: Many[ScheduleResult] = ()
     baselines: dict[str, Baseline] = Field(default={})

@@ -29,6 +29,8 @@ class Metrics(Model):
         The idle share of device time, 0 to 1; None where an iteration takes no time.
     inter_node_bytes
         Bytes between nodes in one iteration.
+    num_devices
+        Devices in use, those of all replicas together.
     queued_iteration_time_s
         The iteration's time where transfers that share an uplink wait for each other; None unless
         ``training.queueing`` asks for it.
@@ -44,6 +46,7 @@ class Metrics(Model):
     microbatches_per_second: float | None
     bubble_fraction: float | None
     inter_node_bytes: ByteCount
+    num_devices: Annotated[int, Field(ge=1)]
     queued_iteration_time_s: float | None = None
     queueing_gap: float | None = None
 

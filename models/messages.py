@@ -36,7 +36,7 @@ BOUNDS = {
 
 OTHERS = {
     "optimizer_form": "expected the name of an optimizer, or an object with its bytes per weight byte",
-    "objective_form": "expected the name of an objective, or an object with the weights of metrics",
+    "objective_form": "expected the name of an objective, an object with the weights of metrics, or a list of names",
     "missing": "required, but missing; add it",
     "finite_number": "must be a finite number",
     "string_pattern_mismatch": "a name has no control characters, such as a line break; remove them",

@@ -3,6 +3,7 @@
 import typer
 
 from partita.service.commands_data import import_profile, schema
+from partita.service.commands_frontier import frontier
 from partita.service.commands_plan import evaluate, plan
 from partita.service.commands_serve import serve
 from partita.service.commands_timeline import export, timeline
@@ -16,6 +17,7 @@ app = typer.Typer(
 )
 app.command("plan")(plan)
 app.command("evaluate")(evaluate)
+app.command("frontier")(frontier)
 app.command("timeline")(timeline)
 app.command("import")(import_profile)
 app.command("export")(export)

@@ -81,7 +81,7 @@ def plan(
     if output is not None:
         check_writable(output)
     file = ProblemFile(problem, None if orders is None else OrdersFile(orders))
-    asked = _with_options(
+    asked = with_options(
         file.problem,
         {
             "time_limit_s": time_limit,
@@ -162,7 +162,7 @@ def _blamed(error: "InvalidInput", problem: "ProblemFile", plan: "PlanFile") -> 
     return problem.refused(error.faults)
 
 
-def _with_options(problem: "Problem", given: dict[str, object]) -> "Problem":
+def with_options(problem: "Problem", given: dict[str, object]) -> "Problem":
     """Replace parts of the problem's search by what the options say."""
     from partita.models.document import validate
     from partita.models.errors import InvalidInput

@@ -126,6 +126,15 @@ PLANS: dict[str, dict[str, Any]] = {
     "graph": {"summary": "A graph with a skip and a tied head on two nodes", "value": GRAPH},
     "schedules": {"summary": "Four schedules compared, best first", "value": COMPARISON},
     "replan": {"summary": "A plan in use, kept unless the best is better by 10 %", "value": REPLAN},
+    "lexicographic": {
+        "summary": "The fewest devices, then the shortest iteration with them",
+        "value": {
+            **CHAIN,
+            "training": {**CHAIN["training"], "num_stages": None},
+            "objective": ["num_devices", "iteration_time"],
+            "limits": {"peak_memory_bytes": "16GB"},
+        },
+    },
     "too_large": {"summary": "No plan: the answer is 'infeasible' and says why", "value": TOO_LARGE},
     "conflict": {
         "summary": "No plan: a limit and a pin that cannot hold together, and what would help",
@@ -158,3 +167,11 @@ EVALUATIONS: dict[str, dict[str, Any]] = {
     },
 }
 """Bodies of POST /v1/evaluations."""
+
+FRONTIERS: dict[str, dict[str, Any]] = {
+    "time_and_memory": {
+        "summary": "What an hour costs in memory: iteration time against peak memory",
+        "value": {"problem": CHAIN, "metrics": ["iteration_time_s", "peak_memory_bytes"], "points": 10},
+    },
+}
+"""Bodies of POST /v1/frontiers."""

@@ -7,6 +7,7 @@ from pydantic.json_schema import models_json_schema
 
 from partita import __version__
 from partita.models.answer import Answer
+from partita.models.front import Front, FrontRequest
 from partita.models.problem import Problem
 from partita.service import examples
 from partita.service.health import Health
@@ -25,13 +26,16 @@ def openapi_document(settings: Settings) -> Document:
         [
             (Problem, "validation"),
             (Evaluation, "validation"),
+            (FrontRequest, "validation"),
             (Answer, "serialization"),
+            (Front, "serialization"),
             (Health, "serialization"),
             (ProblemDocument, "serialization"),
         ],
         ref_template=_REFERENCE,
     )
     problem, evaluation = names[Problem, "validation"], names[Evaluation, "validation"]
+    request, front = names[FrontRequest, "validation"], names[Front, "serialization"]
     answer, health = names[Answer, "serialization"], names[Health, "serialization"]
     failure = names[ProblemDocument, "serialization"]
     return {
@@ -43,6 +47,9 @@ def openapi_document(settings: Settings) -> Document:
             },
             "/v1/evaluations": {
                 "post": _solving("evaluate", _EVALUATE, settings, evaluation, examples.EVALUATIONS, answer, failure),
+            },
+            "/v1/frontiers": {
+                "post": _solving("frontier", _FRONTIER, settings, request, examples.FRONTIERS, front, failure),
             },
             "/healthz": {
                 "get": {
@@ -67,6 +74,13 @@ _EVALUATE = (
     "vLLM. The answer's first candidate is that plan with its costs; the status is infeasible where it breaks a limit, "
     "and the answer then names the limit. The comparison says how far it is from the best plan, which is searched for "
     "within the problem's search.time_limit_s unless solve is false, and which single move improves it most.",
+)
+
+_FRONTIER = (
+    "Find the Pareto front of two metrics",
+    "The body holds a problem, whose objective is not used, two metrics and the most points to give. Every point is a "
+    "plan and is proven; the status is complete, sample (the front holds more points than were asked for), partial "
+    "(the time ran out), infeasible or no_solution. What is not explored is named.",
 )
 
 

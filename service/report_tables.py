@@ -59,7 +59,7 @@ def stage_table(candidate: Candidate, problem: Problem) -> Table:
         cells |= {} if shared else _filling(memory.total_bytes, stage)
         cells |= {"Recomputed": str(len(stage.recompute))} if recomputes else {}
         rows.append((cells, not shared and memory.total_bytes > memory.capacity_bytes))
-    return _table(rows)
+    return table_of(rows)
 
 
 def rank_table(candidate: Candidate) -> Table:
@@ -81,7 +81,7 @@ def rank_table(candidate: Candidate) -> Table:
             **_filling(total, stages[0]),
         }
         rows.append((cells, total > stages[0].memory.capacity_bytes))
-    return _table(rows)
+    return table_of(rows)
 
 
 def _filling(total: int, stage: Stage) -> dict[str, str]:
@@ -121,7 +121,7 @@ def schedule_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
             "Status": _status(result, answer, schedules),
         }
         rows.append((cells, False))
-    return _table(rows)
+    return table_of(rows)
 
 
 def _status(result: ScheduleResult, answer: Answer, schedules: Sequence[Schedule]) -> str:
@@ -151,7 +151,7 @@ def candidate_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
         cells["Layers per stage"] = sizes[number]
         cells |= {"Placement": placements[number]} if placements else {}
         rows.append((cells, False))
-    return _table(rows)
+    return table_of(rows)
 
 
 def _placements(candidates: Sequence[Candidate], plans: Sequence[tuple[str, str]]) -> list[str]:
@@ -170,7 +170,7 @@ def _devices(candidate: Candidate) -> list[str]:
     return [device for rank in sorted(of_rank) for device in of_rank[rank]]
 
 
-def _table(rows: Sequence[tuple[Mapping[str, str], bool]]) -> Table:
+def table_of(rows: Sequence[tuple[Mapping[str, str], bool]]) -> Table:
     """Make a table of rows by the names of their columns; a row may be marked as breaking a limit."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in rows[0][0]:

@@ -31,6 +31,8 @@ PRELOADED = (
     "uvicorn",  # it is one of these
     "partita.solver.planner",
     "partita.solver.what_if",
+    "partita.solver.review",
+    "partita.solver.frontier",
 )
 """Modules that the fork server loads once."""
 

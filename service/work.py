@@ -11,13 +11,14 @@ from partita.models.answer import Answer
 from partita.models.base import Model
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput, NotSupportedYet
+from partita.models.front import Front, FrontRequest
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.service.limits import OverLimit, check_limits
 from partita.service.outcomes import Answered, Outcome, RefusalKind, Refused
 from partita.service.settings import Settings
 
-TaskKind = Literal["plan", "evaluation"]
+TaskKind = Literal["plan", "evaluation", "frontier"]
 
 Accepted = Callable[[float], None]
 """Told once, with the time limit in seconds, that the problem is accepted and the search begins."""
@@ -38,7 +39,8 @@ class Task:
     Attributes
     ----------
     kind
-        ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan.
+        ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
+        metrics.
     body
         JSON as it came.
     include_problem
@@ -67,7 +69,7 @@ def perform(task: Task, settings: Settings, accepted: Accepted) -> Outcome:
     except InvalidInput as error:
         return Refused("not_json", error.faults)
     try:
-        answer, problem = (_plan if task.kind == "plan" else _evaluate)(data, settings, accepted)
+        answer, problem = _WORK[task.kind](data, settings, accepted)
     except InvalidInput as error:
         return Refused(_refusal_kind(error), error.faults)
     if task.include_problem:
@@ -96,6 +98,27 @@ def _evaluate(data: object, settings: Settings, accepted: Accepted) -> tuple[Ans
         return evaluate_given(asked.problem, asked.plan, solve=asked.solve), asked.problem
     except InvalidInput as error:
         raise type(error)(_in_whole_body(error.faults)) from None
+
+
+def _frontier(data: object, settings: Settings, accepted: Accepted) -> tuple[Front, Problem]:
+    """Find the front of two metrics."""
+    from partita.solver.frontier import frontier
+
+    asked = validate(FrontRequest, data)
+    check_limits(asked.problem, settings, "/problem")
+    accepted(asked.problem.search.time_limit_s)
+    try:
+        return frontier(asked.problem, asked.metrics, asked.points), asked.problem
+    except InvalidInput as error:
+        raise type(error)(_in_whole_body(error.faults)) from None
+
+
+_WORK: dict[TaskKind, Callable[[object, Settings, Accepted], tuple[Answer | Front, Problem]]] = {
+    "plan": _plan,
+    "evaluation": _evaluate,
+    "frontier": _frontier,
+}
+"""What is done for every kind of task."""
 
 
 def belongs_to_plan(pointer: str) -> bool:

@@ -4,13 +4,15 @@ import numpy as np
 
 from partita.models.answer import Finding, Infeasibility
 from partita.solver.arrays import IntArray
+from partita.solver.bounds import least_metric
+from partita.solver.ceilings import ceilings
 from partita.solver.costs import sum_by
 from partita.solver.demands import torn, unmet
 from partita.solver.instance import Instance, one
 from partita.solver.measure import graph_of
 from partita.solver.plans import Judge
-from partita.solver.ranking import least_objective
 from partita.solver.reasons import report
+from partita.solver.targets import TIMES
 
 
 def impossible(judge: Judge, stage_counts: list[int]) -> Infeasibility | None:
@@ -141,31 +143,35 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
 
 
 def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
-    """Compare time limits with what arithmetic says is needed at least."""
-    limits = judge.instance.problem.limits
-    findings = []
-    for metric, field in (("iteration_time", "iteration_time_s"), ("bottleneck_time", "bottleneck_time_s")):
-        limit = getattr(limits, field)
-        if limit is None:
-            continue
-        least = min(least_objective(judge, count, metric) for count in usable)
-        needed = judge.figures.seconds(least) - judge.figures.blur
-        if needed > limit * (1 + 1e-6):
-            text = (
-                f"any plan needs at least {needed:.6g} s, the limit is {limit:.6g} s: short by {needed - limit:.6g} s"
-            )
+    """Compare limits on times, devices and traffic with what arithmetic says is needed at least."""
+    findings, changes = [], []
+    for ceiling in ceilings(judge.instance):
+        least = min(least_metric(judge, count, ceiling.metric) for count in usable)
+        needed: float | int = least
+        if ceiling.metric in TIMES:
+            needed = judge.figures.seconds(least) - judge.figures.blur
+        if needed > ceiling.most * (1 + 1e-6):
+            short, unit = needed - ceiling.most, ceiling.unit
+            given = f"the limit is {ceiling.most:.6g} {unit}"
+            if ceiling.is_floor:
+                given = f"{ceiling.text} allow {ceiling.most:.6g} {unit}"
+                changes.append(f"lower limits.{ceiling.field} to at most {ceiling.given * ceiling.most / needed:.6g}")
+            else:
+                changes.append(f"raise limits.{ceiling.field} to at least {needed:.6g}")
             findings.append(
                 Finding(
-                    limit=f"limits.{field}",
-                    message=text,
+                    limit=f"limits.{ceiling.field}",
+                    message=f"any plan needs at least {needed:.6g} {unit}, {given}: short by {short:.6g} {unit}",
                     needed=needed,
-                    available=limit,
-                    short_by=needed - limit,
-                    unit="s",
+                    available=ceiling.most,
+                    short_by=short,
+                    unit=ceiling.unit,
                 )
             )
-    change = f"raise {findings[0].limit} to at least {findings[0].needed:.6g}" if findings else None
-    return report("a time limit is below what any plan needs", findings, change) if findings else None
+    if not findings:
+        return None
+    timed = all(finding.unit == "s" for finding in findings)
+    return report(f"a {'time ' if timed else ''}limit is below what any plan needs", findings, changes[0])
 
 
 def _too_few_places(judge: Judge, stage_counts: list[int]) -> Infeasibility:
@@ -195,10 +201,9 @@ def beyond_arithmetic(judge: Judge, stage_counts: list[int]) -> Infeasibility:
         reserved = f", {reserve} of them reserved" if reserve else ""
         limits.append(f"{memory_limit(instance, kind)} ({capacity} bytes on each device){reserved}")
     limits = [*dict.fromkeys(limits), f"training.num_stages ({stages})"]
-    for field in ("iteration_time_s", "bottleneck_time_s"):
-        value = getattr(problem.limits, field)
-        if value is not None:
-            limits.append(f"limits.{field} ({value:g} s)")
+    limits += [f"limits.{ceiling.field} ({ceiling.text})" for ceiling in ceilings(instance)]
+    if problem.limits.bubble_fraction is not None:
+        limits.append(f"limits.bubble_fraction ({problem.limits.bubble_fraction:g})")
     for field in ("pins", "together", "apart"):
         if getattr(problem.constraints, field):
             limits.append(f"constraints.{field}")

@@ -12,6 +12,7 @@ from time import monotonic
 import numpy as np
 
 from partita.solver.arrays import IntArray
+from partita.solver.bounds import least_metrics
 from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline, TimeOver
@@ -27,6 +28,7 @@ from partita.solver.pruning import Cutoffs, most_work, prune
 from partita.solver.rank_network import TooManySteps
 from partita.solver.rank_search import RankSearch, Trials
 from partita.solver.rank_sums import two_tracks
+from partita.solver.targets import WEIGHTED
 from partita.solver.tools import Tools
 from partita.solver.warm_start import NO_LIMIT, Frame, Price, by_memory, by_time, smallest_maximum
 
@@ -76,7 +78,7 @@ class Configuration:
     @cached_property
     def _pool(self) -> CutPool | None:
         judge = self.tools.judge
-        if judge.metric != "iteration_time" and judge.iteration_limit is None:
+        if not judge.sees_makespan:
             return None
         if self._known_cuts is not None:
             return self._known_cuts
@@ -102,10 +104,16 @@ class Configuration:
         try:
             first: Price = by_memory if judge.metric == "peak_memory" else by_time
             cuts = smallest_maximum(view, frame, first, deadline)
+            if judge.target.counts("peak_memory") and first is by_time:
+                self._start_from_cuts(smallest_maximum(view, frame, by_memory, deadline), deadline)
             if cuts is None and self._pool is not None:  # a path cut is valid whether or not its plan fits
                 cuts = smallest_maximum(view, frame.within(NO_LIMIT), by_time, deadline)
         except TimeOver:
             return
+        self._start_from_cuts(cuts, deadline)
+
+    def _start_from_cuts(self, cuts: IntArray | None, deadline: Deadline) -> None:
+        """Start from a plan of intervals, its empty stages left out, if there is one."""
         if cuts is not None:
             self._start_from(cuts[np.flatnonzero(np.append(np.diff(cuts) > 0, True))], deadline)
 
@@ -202,17 +210,19 @@ class Configuration:
 
     def _limits(self, cutoff: int | None) -> Limits:
         judge = self.tools.judge
-
-        def smaller(limit: int | None, metric: str) -> int | None:
-            values = [value for value in (limit, cutoff if judge.metric == metric else None) if value is not None]
-            return min(values, default=None)
-
-        memory = smaller(judge.capacity, "peak_memory")
-        assert memory is not None
+        most = {**judge.limits, "peak_memory": judge.largest_memory}
+        bounds = [*judge.kept, *([] if cutoff is None else [(judge.target, cutoff)])]
+        for target, value in bounds:
+            for metric, largest in target.most(value, least_metrics(judge, self.num_stages, target)):
+                most[metric] = min(largest, most.get(metric, largest))
         return Limits(
-            iteration=smaller(judge.iteration_limit, "iteration_time"),
-            bottleneck=smaller(judge.bottleneck_limit, "bottleneck_time"),
-            memory=memory,
+            iteration=most.get("iteration_time"),
+            bottleneck=most.get("bottleneck_time"),
+            memory=most["peak_memory"],
+            devices=most.get("num_devices"),
+            traffic=most.get("inter_node_bytes"),
+            makespan=judge.makespan_limit(self._frame.pipeline.num_ranks),
+            sums=tuple((target, value) for target, value in bounds if target.name == WEIGHTED),
         )
 
     def _domains(self, cutoff: int | None, deadline: Deadline) -> Domains | None:
@@ -220,6 +230,9 @@ class Configuration:
         tools, judge = self.tools, self.tools.judge
         tools.counters.cuts = max(tools.counters.cuts, 0 if self._pool is None else len(self._pool))
         limits = self._limits(cutoff)
+        devices = self._frame.pipeline.num_ranks * judge.instance.width
+        if limits.impossible or (limits.devices is not None and devices > limits.devices):
+            return None
         cutoffs = self._cutoffs(cutoff)
         frame = self._frame.within(limits.memory)
         groups = judge.groups
@@ -278,6 +291,8 @@ class Configuration:
         makespan = limits.iteration
         if makespan is not None and judge.instance.trains:
             makespan -= int(judge.figures.time(judge.instance.factors.step_s))
+        if limits.makespan is not None:
+            makespan = limits.makespan if makespan is None else min(makespan, limits.makespan)
         return Cutoffs(makespan, limits.bottleneck)
 
     def _round(
@@ -299,14 +314,14 @@ class Configuration:
         largest = limits.iteration or limits.bottleneck or most_time
         scale = tools.backend.scale(largest, min(limits.memory, judge.most_memory(int(self._frame.whole.max()))))
         refused = (*(each.plan for each in excluded if each.variant == judge.variant), *self._refused)
-        request = Request(judge.metric, limits, refused, tuple(judge.apart))
+        request = Request(judge.target, limits, refused, tuple(judge.apart))
         cuts = np.zeros((0, 0), dtype=np.int64) if self._pool is None else self._pool.rows
         program = StageProgram(self._setting, domains, cuts, request, scale, most_time)
         tools.counters.iterations += 1
         tools.counters.variables = max(tools.counters.variables, program.num_variables)
         if program.contradiction:
             return True
-        unit = scale.bytes if judge.metric == "peak_memory" else scale.ticks
+        unit = program.unit
 
         def raise_bound(value: float) -> None:
             self.bound = max(self.bound, min(int(value * unit), NOTHING if cutoff is None else cutoff + 1))

@@ -10,7 +10,7 @@ from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics
 from partita.solver.arrays import IntArray
 from partita.solver.costs import LayerPlan, StageMemory, Traffic, held, sum_by
 from partita.solver.figures import Figures, make_figures
-from partita.solver.instance import Instance, one
+from partita.solver.instance import Instance
 from partita.solver.link_simulation import queued_makespan
 from partita.solver.measure import Measures, graph_of, measure, synchronised_bytes
 from partita.solver.topology import NO_PATH
@@ -42,12 +42,6 @@ class Evaluator:
         """Give the metrics of a measured plan; ``location`` by rank."""
         training = self.instance.problem.training
         span = len(measures.load) * measures.makespan
-        tokens = (
-            training.num_microbatches
-            * training.microbatch_size
-            * training.sequence_length
-            * one(training.data_parallel)
-        )
         iteration = float(measures.iteration)
         queued = queueing_gap = None
         if training.queueing:
@@ -55,11 +49,12 @@ class Evaluator:
             queueing_gap = (queued - iteration) / queued if queued > 0 else 0.0
         return Metrics(
             iteration_time_s=iteration,
-            tokens_per_second=measures.per_second(tokens),
+            tokens_per_second=measures.per_second(self.instance.tokens),
             peak_memory_bytes=measures.peak_memory,
             bottleneck_time_s=float(measures.bottleneck),
             bubble_fraction=min(1.0, max(0.0, 1 - measures.busy / span)) if span > 0 else None,
             inter_node_bytes=measures.inter_node_bytes,
+            num_devices=measures.num_devices,
             microbatches_per_second=measures.microbatches_per_second,
             queued_iteration_time_s=queued,
             queueing_gap=queueing_gap,

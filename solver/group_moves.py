@@ -90,10 +90,14 @@ class GroupSearch:
         return best
 
     def _touches_worst(self, stage: IntArray, plan: Judged) -> bool:
-        """Tell whether a move changes the rank that decides the objective: the busiest, or the fullest."""
-        measures = plan.measures
-        load = measures.memory.by_rank if self._judge.metric == "peak_memory" else measures.load
+        """Tell whether a move changes a rank that decides the objective: the busiest, the fullest, for traffic any."""
+        measures, target = plan.measures, self._judge.target
+        if target.counts("inter_node_bytes"):
+            return True
+        worst = [int(measures.memory.by_rank.argmax())] if target.counts("peak_memory") else []
+        if self._judge.metric != "peak_memory":
+            worst.append(int(measures.load.argmax()))
         rank = measures.memory.rank_of
-        worst = int(load.argmax())
         changed = stage != plan.plan.stage
-        return bool((rank[stage[changed]] == worst).any() or (rank[plan.plan.stage[changed]] == worst).any())
+        ranks = np.concatenate([rank[stage[changed]], rank[plan.plan.stage[changed]]])
+        return bool(np.isin(ranks, worst).any())

@@ -140,6 +140,17 @@ class Instance:
         """Data-parallel degree."""
         return one(self.problem.training.data_parallel)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of an iteration, over all data-parallel replicas."""
+        training = self.problem.training
+        return training.num_microbatches * training.microbatch_size * training.sequence_length * self.replicas
+
+    @property
+    def width(self) -> int:
+        """Devices of a stage: all its tensor-parallel devices and replicas."""
+        return one(self.problem.training.tensor_parallel) * self.replicas
+
     @cached_property
     def capacities(self) -> IntArray:
         """Bytes that a stage may use on each device of every kind, the reserve included, shape (Q,)."""

@@ -6,7 +6,6 @@ from partita.solver.deadline import Deadline
 from partita.solver.figures import ACCURACY
 from partita.solver.review import Priced, review_plan
 from partita.solver.session import Session
-from partita.solver.values import gain
 
 
 def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answer:
@@ -38,7 +37,7 @@ def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answe
     ours, theirs = session.reported(priced.candidate), None if best is None else session.reported(best)
     if ours is None or theirs is None:
         return _in_front(answer, priced, session, deadline)
-    better = gain(session.problem.objective, ours, theirs)
+    better = session.yardstick.gain(ours, theirs)
     if better <= ACCURACY * abs(ours):
         status = answer.status
         return _in_front(answer, priced, session, deadline).model_copy(update={"status": status})

@@ -67,6 +67,7 @@ class Measures:
     times: StageTimes
     memory: StageMemory
     inter_node_bytes: int
+    num_devices: int
     visits: IntArray | None = None
 
     @property
@@ -96,6 +97,12 @@ def _rate(amount: int, time: float | int) -> float | None:
     """Divide an amount by a time; None where that is no finite number."""
     rate = amount / float(time) if time > 0 else inf
     return rate if isfinite(rate) else None
+
+
+def most_traffic(instance: Instance, num_stages: int) -> int:
+    """Bound the bytes between nodes in one iteration from above: every tensor across every boundary."""
+    sent = int((instance.edges.forward_bytes + instance.edges.backward_bytes).sum())
+    return instance.microbatches * sent * num_stages
 
 
 def skips_stages(instance: Instance) -> bool:
@@ -255,4 +262,5 @@ def _measures(
         times=times,
         memory=memory,
         inter_node_bytes=instance.microbatches * crossing,
+        num_devices=len(plan.location) * instance.width,
     )

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from partita.solver.arrays import IntArray
+from partita.solver.ceilings import ceilings
 from partita.solver.costs import LayerPlan
 from partita.solver.figures import ACCURACY, MOST_TICKS, Figures
 from partita.solver.grouping import Groups
 from partita.solver.instance import Instance
 from partita.solver.measure import Measures, graph_of, measure
 from partita.solver.recompute import choose_options
+from partita.solver.targets import MEMORY, TIMES, Target, counted, single
 
 Signature = tuple[int, tuple[int, ...], tuple[int, ...]]
 """Variant, stage of every group and location of every rank, equal places named in order of use."""
@@ -46,18 +48,19 @@ class Plan:
 class Judged:
     """A plan with its figures in ticks and bytes.
 
-    ``key`` orders plans: objective first, then peak memory, bytes between nodes, unevenness, and the plan itself.
+    ``key`` orders plans: what is minimized, level by level, then peak memory, bytes between nodes, unevenness, and the
+    plan itself.
     """
 
     plan: Plan
     measures: Measures
     signature: Signature
-    key: tuple[int, int, int, int, Signature]
+    key: tuple[tuple[int, ...], int, int, int, Signature]
 
     @property
     def objective(self) -> int:
-        """What is minimized, in ticks or bytes."""
-        return self.key[0]
+        """What is minimized first: in ticks, bytes, devices or the unit of a weighted sum."""
+        return self.key[0][0]
 
     @property
     def variant(self) -> int:
@@ -77,12 +80,14 @@ class Judge:
 
     Attributes
     ----------
-    metric
-        What is minimized: ``iteration_time``, ``bottleneck_time`` or ``peak_memory``.
+    target, levels
+        What is minimized; all that is, one after the other among plans that are equal so far.
     capacities
         Bytes that a rank may use on every kind of device, shape (Q,).
-    iteration_limit, bottleneck_limit
-        What no plan exceeds, in ticks; None for no limit.
+    limits
+        What no plan exceeds, by metric, in ticks, bytes and devices.
+    kept
+        Targets with a value that no plan exceeds.
     pins, pinned_layer
         The stage of every pinned group, and the layer that pins it.
     torn
@@ -95,11 +100,14 @@ class Judge:
         self.instance, self.figures, self.groups, self.variant = instance, figures, groups, variant
         problem = instance.problem
         index = problem.model.layer_index()
-        limits = problem.limits
-        self.metric = "iteration_time" if problem.objective == "tokens_per_second" else str(problem.objective)
+        self.levels: tuple[Target, ...] = (single("iteration_time"),)
+        self.target = self.levels[0]
         self.capacities = instance.capacities
-        self.iteration_limit = self._floor(limits.iteration_time_s)
-        self.bottleneck_limit = self._floor(limits.bottleneck_time_s)
+        self.limits: dict[str, int] = {}
+        for ceiling in ceilings(instance):
+            most = self._floor(ceiling.most) if ceiling.metric in TIMES else int(ceiling.most)
+            self.limits[ceiling.metric] = min(most, self.limits.get(ceiling.metric, most))
+        self.kept: tuple[tuple[Target, int], ...] = ()
         self.pins: dict[int, int] = {}
         self.pinned_layer: dict[int, str] = {}
         self.torn: list[tuple[str, str]] = []
@@ -118,21 +126,51 @@ class Judge:
         """Bytes that a rank may use on the largest devices."""
         return int(self.capacities.max())
 
-    def _floor(self, seconds: float | None) -> int | None:
+    def _floor(self, seconds: float) -> int:
         """Give a limit in ticks, with a tolerance that makes up for rounding."""
-        if seconds is None:
-            return None
         assert self.figures.tick is not None, "the solver counts in ticks"
         return int(min((seconds * (1 + LIMIT_TOLERANCE) + self.figures.blur) / self.figures.tick, MOST_TICKS))
 
-    def among_equals(self, objective: int) -> "Judge":
-        """Give the judge that wants the smallest peak memory of plans as good as this objective, in ticks."""
-        other, most = copy(self), within_rounding(objective)
-        other.metric = "peak_memory"
-        if self.metric == "iteration_time":
-            other.iteration_limit = most
-        else:
-            other.bottleneck_limit = most
+    @property
+    def metric(self) -> str:
+        """The name of what is minimized: a metric, or ``weighted``."""
+        return self.target.name
+
+    def minds(self, metric: str) -> bool:
+        """Tell whether a metric is limited, or minimized at any level."""
+        targets = [*self.levels, *(target for target, _ in self.kept)]
+        return metric in self.limits or any(target.counts(metric) for target in targets)
+
+    @property
+    def sees_makespan(self) -> bool:
+        """Whether the makespan is limited, or matters for what is minimized first."""
+        limited = "iteration_time" in self.limits or self.instance.problem.limits.bubble_fraction is not None
+        kept = any(target.counts("iteration_time") for target, _ in self.kept)
+        return limited or kept or self.target.counts("iteration_time")
+
+    def makespan_limit(self, num_ranks: int) -> int | None:
+        """Give the longest makespan, in ticks, with which the bubble stays within its limit; None for no limit.
+
+        Every plan that the limit is allowed for keeps its devices busy equally long.
+        """
+        most = self.instance.problem.limits.bubble_fraction
+        if most is None:
+            return None
+        work = int((self.figures.forward + self.figures.backward).sum()) * self.instance.microbatches
+        return int(min(work / ((1 - most) * num_ranks) * (1 + LIMIT_TOLERANCE), MOST_TICKS))
+
+    def aiming(self, levels: Sequence[Target]) -> "Judge":
+        """Give the judge with the same limits that wants the first of some targets, and then the others."""
+        other = copy(self)
+        other.levels, other.target = tuple(levels), levels[0]
+        return other
+
+    def keeping(self, target: Target, most: int) -> "Judge":
+        """Give the judge of the plans whose value of a target is at most this."""
+        other = copy(self)
+        if target.name == MEMORY.name:
+            other.capacities = np.minimum(self.capacities, most)
+        other.kept = (*self.kept, (target, most))
         return other
 
     def admits(self, stage: IntArray) -> bool:
@@ -158,7 +196,7 @@ class Judge:
 
     def _best_options(self, plan: Plan) -> IntArray:
         graph = graph_of(self.instance, plan.num_stages)
-        smallest = self.metric == "peak_memory"
+        smallest = self.target.name == MEMORY.name
         return choose_options(self.instance, self.figures, self.by_layer(plan), graph, self.capacities, smallest)
 
     def by_layer(self, plan: Plan) -> LayerPlan:
@@ -175,23 +213,30 @@ class Judge:
         return self.assess(judged.plan, judged.measures)
 
     def _judged(self, plan: Plan, measures: Measures) -> Judged | None:
-        capacities = self.capacities[self.instance.topology.kind_of[plan.location]]
-        if (measures.memory.by_rank > capacities).any():
-            return None
-        if self.iteration_limit is not None and measures.iteration > self.iteration_limit:
-            return None
-        if self.bottleneck_limit is not None and measures.bottleneck > self.bottleneck_limit:
+        if not self._within_limits(plan, measures):
             return None
         location = self.instance.topology.canonical(plan.location)
         signature = (self.variant, tuple(plan.stage.tolist()), tuple(location.tolist()))
+        figures = counted(measures)
         key = (
-            self.objective(measures),
+            tuple(target.value(figures) for target in self.levels),
             measures.peak_memory,
             measures.inter_node_bytes,
             int(measures.load.max() - measures.load.min()),
             signature,
         )
         return Judged(Plan(plan.stage, location, plan.option), measures, signature, key)
+
+    def _within_limits(self, plan: Plan, measures: Measures) -> bool:
+        """Tell whether a plan breaks no limit."""
+        figures, makespan = counted(measures), self.makespan_limit(len(measures.load))
+        capacities = self.capacities[self.instance.topology.kind_of[plan.location]]
+        return (
+            bool((measures.memory.by_rank <= capacities).all())
+            and all(figures[metric] <= most for metric, most in self.limits.items())
+            and all(target.value(figures) <= most for target, most in self.kept)
+            and (makespan is None or measures.makespan <= makespan)
+        )
 
     def possible_counts(self, stage_counts: Sequence[int]) -> list[int]:
         """Give the numbers of stages that the groups can fill and the slots can hold."""
@@ -207,6 +252,15 @@ class Judge:
         expanded = [self.by_layer(plan) for plan in self.with_options(plans)]
         return measure(self.instance, self.figures, plans[0].num_stages, expanded, with_paths)
 
+    @property
+    def largest_memory(self) -> int:
+        """Bytes that no plan exceeds on any device: every layer, all microbatches in flight, and all that is sent."""
+        edges, instance = self.instance.edges, self.instance
+        stages = instance.problem.most_stages()
+        sent = int((edges.forward_bytes + edges.backward_bytes).sum()) * instance.receive_buffers
+        again = instance.microbatches * int(instance.shared.bytes.sum())  # what is shared counts for every stage
+        return min(self.capacity, self.most_memory(instance.microbatches) + stages * again + stages**2 * sent)
+
     def most_memory(self, in_flight: int) -> int:
         """Give the bytes of everything on one stage that keeps so many microbatches, receive buffers apart."""
         instance = self.instance
@@ -217,21 +271,9 @@ class Judge:
         saved = kept * int(layers.activation.sum() + instance.shared.bytes.sum())
         return int(once) + saved + int(instance.topology.reserves.max())
 
-    def objective(self, measures: Measures) -> int:
-        """Give what is minimized, in ticks or bytes."""
-        if self.metric == "peak_memory":
-            return measures.peak_memory
-        return int(measures.bottleneck if self.metric == "bottleneck_time" else measures.iteration)
-
 
 LIMIT_TOLERANCE = ACCURACY
 """A plan that meets a time limit to this fraction keeps it."""
-
-
-def within_rounding(objective: int) -> int:
-    """Give the largest objective, in ticks, that equals this one but for the rounding to ticks."""
-    return objective + int(objective * ACCURACY)
-
 
 MOST_KEPT = 2000
 """Plans kept in a pool; the worst are forgotten."""
@@ -257,9 +299,9 @@ class PlanPool:
                 kept = sorted(self._plans.values(), key=lambda each: each.key)[:MOST_KEPT]
                 self._plans = {each.signature: each for each in kept}
 
-    def equal_to(self, objective: int) -> list[Judged]:
-        """Give the plans that are as good as this objective."""
-        return [each for each in self._plans.values() if each.objective <= within_rounding(objective)]
+    def up_to(self, objective: int) -> list[Judged]:
+        """Give the plans that are at least as good as this objective."""
+        return [each for each in self._plans.values() if each.objective <= objective]
 
     def best_of(self, variant: int) -> Judged | None:
         """Give the first plan in order of a variant."""

@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import numpy as np
-
+from partita.solver.bounds import least_objective
 from partita.solver.checks import InternalError
 from partita.solver.configuration import NOTHING, Configuration
-from partita.solver.costs import sum_by
 from partita.solver.deadline import Deadline
-from partita.solver.plans import Judge, Judged, PlanPool, within_rounding
-from partita.solver.ties import smallest_memory
+from partita.solver.plans import Judged, PlanPool
+from partita.solver.targets import within_rounding
+from partita.solver.ties import Level, best_among_equals
 from partita.solver.tools import Tools
 
 
@@ -37,12 +36,15 @@ class Ranking:
         The same by variant.
     exhausted
         Whether it is proven that there are no further plans.
+    levels
+        What is proven of the best plan at the levels of a lexicographic objective after the first.
     """
 
     candidates: list[Ranked] = field(default_factory=list)
     bound: int = 0
     bounds: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
+    levels: list[Level] = field(default_factory=list)
 
     def sort(self) -> None:
         """Put the candidates in order where a gap was allowed and a later one is better than one before it."""
@@ -63,9 +65,6 @@ class Ranking:
 COUNTED_FROM_THE_END = ("forward_only", "gpipe", "1f1b")
 """Schedules in which what a stage keeps depends on how many stages come after it alone."""
 
-ROUNDING = 1e-12
-"""Bounds computed in floating point are taken down by this fraction."""
-
 OnProgress = Callable[[str, Judged | None, int], None]
 """Called with the phase, the best plan so far and the bound."""
 
@@ -78,7 +77,8 @@ def configurations(tools: Tools, stage_counts: list[int]) -> list[Configuration]
     """
     judge = tools.judge
     usable = sorted(judge.possible_counts(stage_counts), reverse=True)
-    steady = judge.metric != "iteration_time" and judge.iteration_limit is None and not judge.pins
+    each_number = ("iteration_time", "num_devices", "inter_node_bytes")  # depend on how many stages there are
+    steady = not judge.sees_makespan and not judge.pins and not any(judge.minds(metric) for metric in each_number)
     steady &= judge.instance.schedule.kind in COUNTED_FROM_THE_END
     if steady and len(usable) > 1 and usable == list(range(usable[0], usable[-1] - 1, -1)):
         return [Configuration(tools, usable[0], usable[0] - usable[-1])]
@@ -105,10 +105,11 @@ def rank(
         if best is None:
             ranking.exhausted = proven
             break
-        tools = open_[0].tools
-        if proven and tools.tie_breaker is not None and tools.judge.metric != "peak_memory":
-            best = smallest_memory(plans, open_, tools.tie_breaker, best, before, deadline)
+        if proven:
+            best, levels = best_among_equals(plans, open_, best, before, deadline)
             plans.add(best)
+            proven = all(level.proven for level in levels)
+            ranking.levels = ranking.levels or levels
         ranking.candidates.append(Ranked(best, min(bound, best.objective)))
         if not proven:
             _fill_up(plans, ranking, wanted)
@@ -161,30 +162,3 @@ def _fill_up(plans: PlanPool, ranking: Ranking, wanted: int) -> None:
         if best is None:
             return
         ranking.candidates.append(Ranked(best, min(ranking.bound, best.objective)))
-
-
-def least_objective(judge: Judge, num_stages: int, metric: str | None = None) -> int:
-    """Bound a metric (the objective, if none is named) from below by arithmetic, in ticks.
-
-    The mean load, the largest group and one microbatch's way through all stages; 0 for memory.
-    """
-    figures, groups = judge.figures, judge.groups
-    metric = metric or judge.metric
-    work = (figures.forward + figures.backward).astype(np.int64)
-    by_group = sum_by(groups.group_of, work, len(groups))
-    total, schedule = int(work.sum()), judge.instance.schedule
-    load = max(-(-total // judge.instance.num_ranks(num_stages)), int(by_group.max()))
-    if metric == "bottleneck_time":
-        return load
-    if metric == "peak_memory":
-        return 0
-    microbatches = judge.instance.microbatches
-    if schedule.chunks > 1 or schedule.splits:
-        # A weight gradient can wait until its rank is idle anyway, so that a microbatch's way does not count it.
-        return max(
-            int(sum(each.sum() for each in figures.passes(3 if schedule.splits else 2)[:2])), microbatches * load
-        )
-    # A stage's m passes come after one pass of all stages before it: T >= sum of earlier loads + m * load. So every
-    # stage can take at most 1 / m of what the stages before it leave of T, and all together must take everything.
-    shared = int(total / (1 - (1 - 1 / microbatches) ** num_stages) * (1 - ROUNDING))
-    return max(total, microbatches * load, shared)

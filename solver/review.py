@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from partita.models.answer import Answer, Candidate, Finding, Infeasibility
 from partita.models.answer_plan import Stage
 from partita.models.errors import InvalidInput
+from partita.models.objective import FIELDS
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.models.quantities import as_choices
 from partita.solver.arithmetic import memory_limit
 from partita.solver.arrays import IntArray
+from partita.solver.ceilings import ceilings
 from partita.solver.deadline import Deadline
 from partita.solver.evaluation import Evaluator
 from partita.solver.instance import Instance
@@ -106,7 +108,7 @@ def review_plan(problem: Problem, given: GivenPlan, session: Session | None = No
     if not priced:
         raise next(iter(refused.values()))
     known = session or Session(problem, Tactics())
-    priced.sort(key=lambda each: (bool(each.findings), known.preference(each.candidate)))
+    priced.sort(key=lambda each: (bool(each.findings), known.preference(each.candidate.metrics)))
     return Review(known, priced, refused)
 
 
@@ -145,16 +147,30 @@ def _broken_limits(instance: Instance, candidate: Candidate) -> list[Finding]:
                     unit="bytes",
                 )
             )
-    for field in ("iteration_time_s", "bottleneck_time_s"):
-        limit, value = getattr(limits, field), getattr(candidate.metrics, field)
-        if limit is not None and value > limit * (1 + LIMIT_TOLERANCE):
-            text = f"{field} is {value:.6g}, the limit is {limit:.6g}: short by {value - limit:.6g} s"
-            short_s = value - limit
+    for ceiling in ceilings(instance):
+        value = getattr(candidate.metrics, FIELDS[ceiling.metric])
+        if value > ceiling.most * (1 + (LIMIT_TOLERANCE if ceiling.unit == "s" else 0)):
+            short, unit = value - ceiling.most, ceiling.unit
+            given = f" ({ceiling.text})" if ceiling.is_floor else ""
+            text = (
+                f"{FIELDS[ceiling.metric]} is {value:.6g}, the limit is {ceiling.most:.6g}{given}: short by {short:.6g}"
+            )
             findings.append(
                 Finding(
-                    limit=f"limits.{field}", message=text, needed=value, available=limit, short_by=short_s, unit="s"
+                    limit=f"limits.{ceiling.field}",
+                    message=f"{text} {unit}",
+                    needed=value,
+                    available=ceiling.most,
+                    short_by=short,
+                    unit=unit,
                 )
             )
+    most, bubble = limits.bubble_fraction, candidate.metrics.bubble_fraction
+    if most is not None and bubble is not None and (1 - most) * (1 - LIMIT_TOLERANCE) > 1 - bubble:
+        text = f"bubble_fraction is {bubble:.6g}, the limit is {most:.6g}: short by {bubble - most:.6g}"
+        findings.append(
+            Finding(limit="limits.bubble_fraction", message=text, needed=bubble, available=most, short_by=bubble - most)
+        )
     return findings
 
 

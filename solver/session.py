@@ -6,8 +6,18 @@ from math import inf
 from time import monotonic
 
 from partita import __version__
-from partita.models.answer import Answer, Candidate, Effort, Infeasibility, ScheduleResult, ScheduleStatus, Status
+from partita.models.answer import (
+    Answer,
+    Candidate,
+    Effort,
+    Infeasibility,
+    ScheduleResult,
+    ScheduleStatus,
+    Status,
+)
+from partita.models.answer_plan import Metrics
 from partita.models.digest import problem_digest
+from partita.models.objective import FIELDS
 from partita.models.problem import Problem
 from partita.solver.arithmetic import beyond_arithmetic, impossible
 from partita.solver.assumptions import assumptions, warnings
@@ -15,6 +25,8 @@ from partita.solver.backends.base import Backend
 from partita.solver.backends.cp_sat import CpSat
 from partita.solver.backends.highs import Highs
 from partita.solver.baselines import baselines
+from partita.solver.bounds import least_objective
+from partita.solver.ceilings import ceilings
 from partita.solver.checks import InternalError
 from partita.solver.comparison import Outcome, remarks
 from partita.solver.configuration import NOTHING, Configuration
@@ -25,12 +37,14 @@ from partita.solver.evaluation import Evaluator
 from partita.solver.figures import ACCURACY, roundings
 from partita.solver.intervals import IntervalView
 from partita.solver.measure import graph_of
-from partita.solver.plans import LIMIT_TOLERANCE, Judge, Judged, PlanPool, within_rounding
-from partita.solver.ranking import Ranked, Ranking, configurations, least_objective, rank
+from partita.solver.plans import LIMIT_TOLERANCE, Judge, Judged, PlanPool
+from partita.solver.ranking import Ranked, Ranking, configurations, rank
 from partita.solver.starts import start_of
+from partita.solver.targets import TIMES, counted, within_rounding
+from partita.solver.ties import Level
 from partita.solver.tools import Counters, Tactics, Tools
-from partita.solver.values import no_better, preference, relative_gap, value_of
 from partita.solver.variants import Variant, make_variants
+from partita.solver.yardstick import Yardstick, level_results, relative_gap, yardsticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,10 @@ BLURRED = (
     "leave out or correct what is far slower than the rest (a bandwidth, a latency)"
 )
 
+COARSE = (
+    "the metrics of the weighted sum are too far apart to be added exactly: plans are told apart to within a fraction "
+    "of {:.2g} only; leave out what hardly counts"
+)
 
 Proof = tuple[Status, float | None, float | None]
 """Status, proven bound in the objective's unit, and relative gap."""
@@ -76,6 +94,17 @@ class Session:
         self.backend = _backend(problem)
 
     @property
+    def _yardsticks(self) -> list[Yardstick]:
+        """The objective in the user's units, level by level."""
+        first = self.variants[0]
+        return yardsticks(self.problem.objective, self._judge.levels, first.instance, self._judge.figures)
+
+    @property
+    def yardstick(self) -> Yardstick:
+        """The first level of the objective in the user's units."""
+        return self._yardsticks[0]
+
+    @property
     def _judge(self) -> Judge:
         """A judge, for what all variants have in common: metric and ticks."""
         return self.variants[0].judge
@@ -95,9 +124,11 @@ class Session:
             candidates = self._in_focus(candidates)
         if self._blur:
             notes.append(BLURRED.format(self._blur))
+        if self._judge.target.rounding > ACCURACY:
+            notes.append(COARSE.format(self._judge.target.rounding))
         evaluator = self._evaluator_of(candidates[0]) if candidates else None
         proof = self._proof(ranking, candidates)
-        answer = self._assemble(candidates, evaluator, proof, found.counters, deadline, infeasibility)
+        answer = self._assemble(candidates, evaluator, proof, found.counters, deadline, infeasibility, ranking.levels)
         compared: tuple[ScheduleResult, ...] = ()
         if len(self.variants) > 1:
             compared = self._compared(found)
@@ -108,16 +139,19 @@ class Session:
         """Count finer where times are too far apart: transfers that take longer than a known plan need not be exact."""
         part = Deadline(deadline.started, monotonic() + SHARPENING_SHARE * deadline.remaining)
         found = self._search(1, part, None).ranking.candidates
-        limits, metric = self.problem.limits, self._judge.metric
-        by_metric = {"iteration_time": limits.iteration_time_s, "bottleneck_time": limits.bottleneck_time_s}
-        known = [by_metric.pop(metric, None)]
-        if metric != "peak_memory":
+        timed = self._timed
+        by_metric: dict[str, float] = {}
+        for ceiling in ceilings(self.variants[0].instance):
+            by_metric[ceiling.metric] = min(ceiling.most, by_metric.get(ceiling.metric, inf))
+        limits = {metric: by_metric.get(metric) for metric in TIMES}
+        known = [limits.pop(timed[0])] if len(timed) == 1 else []
+        if timed:
             plans = self._in_focus(tuple(self._evaluated(each.judged, 1) for each in found))
             known += [self._time_of(each) for each in plans]
-        if metric == "iteration_time":  # a bottleneck is no longer than its iteration
-            by_metric.clear()
+        if "iteration_time" in timed:  # a bottleneck is no longer than its iteration
+            limits.clear()
         least = min((each for each in known if each is not None), default=None)
-        matter = [each for each in (least, *by_metric.values()) if each is not None]
+        matter = [each for each in (least, *limits.values()) if each is not None]
         if matter:
             self.variants = make_variants(self.problem, BEYOND * max(matter))
 
@@ -139,8 +173,8 @@ class Session:
 
         def report(phase: str, best: Judged | None, bound: int) -> None:
             if on_progress is not None:
-                value = None if best is None else self._value(best.objective)
-                proven = self._bound(bound) if bound < NOTHING else None
+                value = None if best is None else self.yardstick.value(best.objective)
+                proven = self.yardstick.bound(bound) if bound < NOTHING else None
                 on_progress(Progress(phase, value, proven, deadline.elapsed))
 
         found.ranking.exhausted = len(found.reasons) == len(self.variants)
@@ -174,8 +208,8 @@ class Session:
         results = []
         for number, variant in enumerate(self.variants):
             found, bound = plans.best_of(number), ranking.bounds.get(number, 0)
-            value = None if found is None else self.reported(self._evaluated(found, 0))
-            proven = self._bound(bound) if bound < NOTHING else None
+            value = None if found is None else self.yardstick.reported(self._evaluated(found, 0).metrics)
+            proven = self.yardstick.bound(bound) if bound < NOTHING else None
             status: ScheduleStatus = "no_solution" if found is None else "feasible"
             if number in reasons or (found is None and bound >= NOTHING):
                 status, proven = "infeasible", None
@@ -209,7 +243,7 @@ class Session:
         """
         least = self._least_by_arithmetic() if proven is None else proven
         value = self.reported(candidates[0])
-        bound = no_better(self.problem.objective, least, value) if reason is None else None
+        bound = self.yardstick.no_better(least, value) if reason is None else None
         gap = relative_gap(value, bound)
         status: Status = "feasible" if reason is None else "infeasible"
         return self._assemble(tuple(candidates), evaluator, (status, bound, gap), Counters(), deadline, reason)
@@ -221,7 +255,7 @@ class Session:
             for variant in self.variants
             for count in variant.stage_counts
         ]
-        return self._bound(min(bounds)) or None
+        return self.yardstick.bound(min(bounds))
 
     def _assemble(
         self,
@@ -231,8 +265,10 @@ class Session:
         counters: Counters,
         deadline: Deadline,
         reason: Infeasibility | None,
+        levels: Sequence[Level] = (),
     ) -> Answer:
         status, bound, gap = proof
+        results = level_results(self._yardsticks, levels, candidates[0].metrics, bound) if candidates else ()
         found, instance = {}, self.variants[0].instance
         if evaluator is not None:
             found = baselines(evaluator, self._judge.figures, len(candidates[0].stages))
@@ -242,6 +278,7 @@ class Session:
             objective=self.problem.objective,
             best_bound=bound,
             relative_gap=gap,
+            levels=results,
             candidates=candidates,
             baselines=found,
             infeasibility=reason,
@@ -271,16 +308,18 @@ class Session:
         candidate = variant.evaluator.candidate(judge.by_layer(judged.plan), number)
         metrics = candidate.metrics
         assert figures.tick is not None, "the solver counts in ticks"
-        if judge.metric == "peak_memory":
-            exact, counted, tolerance = float(metrics.peak_memory_bytes), float(judged.objective), 0.0
-        else:
-            exact = self._time_of(candidate)
-            counted = figures.seconds(judged.objective)
-            path = graph_of(variant.instance, judged.plan.num_stages).num_levels
-            tolerance = ACCURACY * exact + roundings(variant.instance, path) * figures.tick
-        wrong = exact <= figures.cap and abs(exact - counted) > tolerance
-        if wrong or metrics.peak_memory_bytes != judged.measures.peak_memory:
-            raise InternalError(f"the solver counts {counted!r}, the evaluator {exact!r}")
+        path = graph_of(variant.instance, judged.plan.num_stages).num_levels
+        rounded = roundings(variant.instance, path) * figures.tick
+        for metric, value in counted(judged.measures).items():
+            exact = getattr(metrics, FIELDS[metric])
+            if metric not in TIMES:
+                wrong = exact != value
+            elif any(target.counts(metric) for target in judge.levels):
+                wrong = exact <= figures.cap and abs(exact - figures.seconds(value)) > ACCURACY * exact + rounded
+            else:
+                continue
+            if wrong:
+                raise InternalError(f"of {metric} the solver counts {value!r}, the evaluator {exact!r}")
         return candidate
 
     @property
@@ -290,26 +329,24 @@ class Session:
 
     def _in_focus(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         """Drop candidates that break a time limit or are not counted exactly, and sort the others by exact figures."""
-        limits = self.problem.limits
+        limits = [each for each in ceilings(self.variants[0].instance) if each.metric in TIMES]
         kept = [
             each
             for each in candidates
-            if (self._judge.metric == "peak_memory" or self._time_of(each) <= self._judge.figures.cap)
-            and all(
-                limit is None or value <= limit * (1 + LIMIT_TOLERANCE)
-                for limit, value in (
-                    (limits.iteration_time_s, each.metrics.iteration_time_s),
-                    (limits.bottleneck_time_s, each.metrics.bottleneck_time_s),
-                )
-            )
+            if (not self._timed or self._time_of(each) <= self._judge.figures.cap)
+            and all(getattr(each.metrics, FIELDS[c.metric]) <= c.most * (1 + LIMIT_TOLERANCE) for c in limits)
         ]
-        kept.sort(key=self.preference)
+        kept.sort(key=lambda each: self.preference(each.metrics))
         return tuple(each.model_copy(update={"rank": number}) for number, each in enumerate(kept, start=1))
 
     def _time_of(self, candidate: Candidate) -> float:
-        """Give the time that the objective is about, in seconds."""
-        metrics = candidate.metrics
-        return metrics.bottleneck_time_s if self._judge.metric == "bottleneck_time" else metrics.iteration_time_s
+        """Give the longest time that the objective is about, in seconds."""
+        return max(float(getattr(candidate.metrics, FIELDS[metric])) for metric in self._timed)
+
+    @property
+    def _timed(self) -> list[str]:
+        """The times that the objective is about."""
+        return [metric for metric in TIMES if any(target.counts(metric) for target in self._judge.levels)]
 
     def _evaluator_of(self, candidate: Candidate) -> Evaluator:
         """Give the evaluator of a candidate's schedule."""
@@ -319,14 +356,15 @@ class Session:
         """Judge status, bound and gap from incumbent and bound."""
         if not candidates:
             known = 0 < ranking.bound < NOTHING
-            bound = self._bound(ranking.bound) if known and not ranking.exhausted else None
+            bound = self.yardstick.bound(ranking.bound) if known and not ranking.exhausted else None
             nothing = ranking.exhausted and not ranking.candidates
             return ("infeasible" if nothing else "no_solution"), bound, None
         best = ranking.candidates[0].judged
-        value = self.reported(candidates[0])
+        value = self.yardstick.reported(candidates[0].metrics)
         bound = self._bound_value(ranking.bound, best.objective, candidates[0])
-        gap = relative_gap(value, bound)
-        return ("optimal" if self._closes(ranking.bound, best.objective) else "feasible"), bound, gap
+        closed = self._closes(ranking.bound, best.objective)
+        closed &= len(ranking.levels) == len(self._judge.levels) - 1 and all(each.proven for each in ranking.levels)
+        return ("optimal" if closed else "feasible"), bound, relative_gap(value, bound)
 
     def _slack(self, objective: int) -> int:
         """Give by how much a plan must be better than this objective to be sought."""
@@ -339,46 +377,26 @@ class Session:
         A gap of g between tokens per second is one of g / (1 + g) between the times.
         """
         gap = self.problem.search.relative_gap * (1 - ACCURACY)
-        return gap / (1 + gap) if self.problem.objective == "tokens_per_second" else gap
+        return gap / (1 + gap) if self.yardstick.maximizes else gap
 
     def _closes(self, bound: int, objective: int) -> bool:
         """Tell whether a bound proves that nothing is better than this objective."""
-        exact = self._judge.metric == "peak_memory" or self._blur <= ACCURACY * self._judge.figures.seconds(objective)
-        return exact and within_rounding(bound) > objective - self.backend.resolution(objective)
+        return self.yardstick.meets(bound, objective, self.backend.resolution(objective))
 
     def _bound_value(self, bound: int, objective: int, candidate: Candidate) -> float | None:
         """Give a bound in the unit of the objective; the plan's own value where it is met."""
+        value = self.yardstick.reported(candidate.metrics)
         if within_rounding(bound) >= objective and self._closes(bound, objective):
-            return self.reported(candidate)
-        return no_better(self.problem.objective, self._bound(bound), self.reported(candidate))
-
-    def _bound(self, bound: int) -> float | None:
-        """Give a proven bound in the unit of the answer; None where nothing is proven."""
-        if bound <= 0:
-            return None
-        if self._judge.metric == "peak_memory":
-            return float(bound)
-        counted = bound - self._judge.figures.time(self._blur)
-        return self._value(counted) if counted > 0 else None
-
-    def preference(self, candidate: Candidate) -> float:
-        """Give a number that is smaller for a plan with a better objective."""
-        return preference(self.problem.objective, candidate.metrics)
+            return value
+        return self.yardstick.no_better(self.yardstick.bound(bound), value)
 
     def reported(self, candidate: Candidate) -> float | None:
         """Give the value of a plan's objective; None for tokens per second where an iteration takes no time."""
-        return value_of(self.problem.objective, candidate.metrics)
+        return self.yardstick.reported(candidate.metrics)
 
-    def _value(self, counted: float) -> float | None:
-        """Give an objective counted in ticks or bytes in the unit of the answer."""
-        if self._judge.metric == "peak_memory":
-            return float(counted)
-        seconds = self._judge.figures.seconds(counted)
-        if self.problem.objective == "tokens_per_second":
-            training = self.problem.training
-            tokens = training.num_microbatches * training.microbatch_size * training.sequence_length
-            return tokens * self.variants[0].instance.replicas / seconds if seconds else None
-        return float(seconds)
+    def preference(self, metrics: Metrics) -> tuple[float, ...]:
+        """Give numbers that are smaller for a better plan, by level of the objective."""
+        return tuple(each.preference(metrics) for each in self._yardsticks)
 
 
 def _backend(problem: Problem) -> Backend:

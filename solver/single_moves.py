@@ -15,7 +15,7 @@ from partita.solver.arrays import IntArray
 from partita.solver.costs import LayerPlan
 from partita.solver.deadline import Deadline
 from partita.solver.evaluation import Evaluator
-from partita.solver.figures import ACCURACY, make_figures
+from partita.solver.figures import make_figures
 from partita.solver.group_moves import moves, predecessors_of
 from partita.solver.grouping import Groups, group_layers
 from partita.solver.instance import build_instance
@@ -25,7 +25,7 @@ from partita.solver.recompute import best_plan
 from partita.solver.review import Priced, broken
 from partita.solver.session import Session
 from partita.solver.starts import stage_of_groups
-from partita.solver.values import gain, preference
+from partita.solver.yardstick import better
 
 MOST_OF_A_KIND, MOST_ENTRIES, LEAST_OF_A_KIND = 4096, 50_000_000, 64
 """Moves of one kind that are measured: at most so many; fewer where a plan has many actions and layers, but not less
@@ -91,28 +91,32 @@ def best_move(priced: Priced, session: Session, deadline: Deadline) -> BestMove:
         Where the plan breaks limits, with the best move after which it breaks none, even if the value is worse. Without
         one where there is no such move, or where the objective has no value.
     """
-    objective, measured = session.problem.objective, 0
+    measured = 0
     neighbors = Neighborhood(priced)
     evaluator = Evaluator(neighbors.instance)
-    ranked: list[tuple[float, Changed]] = []
+    ranked: list[tuple[tuple[float, ...], Changed]] = []
     for batch in _batches(neighbors.all(), deadline):
         measured += len(batch)
         all_measures = evaluator.measure_all([each.plan for each in batch])
         for changed, measures in zip(batch, all_measures, strict=True):
             location = changed.plan.location
             if evaluator.instance.fits(location, measures.memory.by_rank):  # the others need no report to be refused
-                ranked.append((preference(objective, evaluator.metrics(measures, location)), changed))
+                ranked.append((session.preference(evaluator.metrics(measures, location)), changed))
     ranked.sort(key=lambda each: each[0])
-    most = session.preference(priced.candidate)
+    now = session.preference(priced.candidate.metrics)
     if not priced.findings:
-        ranked = [each for each in ranked if each[0] < most - ACCURACY * abs(most)]
+        ranked = [each for each in ranked if better(each[0], now)]
     complete = neighbors.complete and not deadline.passed and len(ranked) <= MOST_CHECKED
     move = next(_allowed(ranked[:MOST_CHECKED], priced, session, evaluator, deadline), None)
     return BestMove(move, measured, complete)
 
 
 def _allowed(
-    ranked: list[tuple[float, Changed]], priced: Priced, session: Session, evaluator: Evaluator, deadline: Deadline
+    ranked: list[tuple[tuple[float, ...], Changed]],
+    priced: Priced,
+    session: Session,
+    evaluator: Evaluator,
+    deadline: Deadline,
 ) -> Iterator[Move]:
     """Give the moves after which the plan breaks no limit, in their order, each priced by the referee."""
     before = session.reported(priced.candidate)
@@ -123,7 +127,7 @@ def _allowed(
         after = session.reported(candidate)
         if before is None or after is None or broken(evaluator.instance, candidate, changed.plan.stage):
             continue
-        yield _reported(changed, before, after, gain(session.problem.objective, before, after))
+        yield _reported(changed, before, after, session.yardstick.gain(before, after))
 
 
 def _batches(all_: Iterator[Changed], deadline: Deadline) -> Iterator[list[Changed]]:

@@ -49,9 +49,19 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
         found.append(("/training/queueing", "queues of transfers that occupy their stages (blocking)", remedy))
     if len(problem.scenarios) > 1:
         found.append(("/scenarios", "several scenarios", "plan each one on its own"))
-    if not isinstance(problem.objective, str):
-        found.append(("/objective", "a weighted sum of metrics", "name one metric and limit the others"))
+    if problem.limits.bubble_fraction is not None and _busy_differs(problem):
+        what = (
+            "a limit on the bubble where plans keep the devices busy for different times (it is a ratio of two times)"
+        )
+        found.append(("/limits/bubble_fraction", what, "limit iteration_time_s instead"))
     return found + _unsupported_degrees(problem)
+
+
+def _busy_differs(problem: Problem) -> bool:
+    """Tell whether plans keep the devices busy for different times: by transfers, kinds of device, or recompute."""
+    kinds = {node.device for node in problem.cluster.nodes}
+    chosen = problem.constraints.recompute in ("choose", "stage")
+    return problem.training.communication == "blocking" or len(kinds) > 1 or chosen or len(problem.scenarios) > 1
 
 
 def _unsupported_degrees(problem: Problem) -> list[tuple[str, str, str]]:

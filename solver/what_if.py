@@ -11,7 +11,6 @@ from partita.solver.figures import ACCURACY
 from partita.solver.planner import OnProgress, plan_problem
 from partita.solver.review import review_plan
 from partita.solver.single_moves import BestMove, best_move
-from partita.solver.values import gain
 
 MOVES_SHARE = 0.3
 """The part of the time limit in which moves are measured; what is left of it belongs to the search."""
@@ -56,7 +55,7 @@ def evaluate_given(
     best = session.reported(found.candidates[0]) if found.candidates else None
     behind = None
     if value is not None and best is not None:
-        behind = gain(problem.objective, value, best) / abs(value) if value else 0.0
+        behind = session.yardstick.gain(value, best) / abs(value) if value else 0.0
     answer = review.answer(deadline, found.best_bound)
     closed = answer.status == "feasible" and found.status == "optimal" and behind is not None and behind <= ACCURACY
     effort = found.solver and found.solver.model_copy(update={"wall_s": round(deadline.elapsed, 6)})

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from partita.models.problem import Problem, read_problem
+from partita.solver.frontier import frontier
 from partita.solver.planner import plan_problem
 
 ROOT = Path(__file__).parents[1]
@@ -105,6 +106,19 @@ def test_an_example_has_the_plan_that_its_readme_promises(name: str) -> None:
 def test_the_uniform_split_of_the_gpt_does_not_fit() -> None:
     """Tests that memory matters in the first example: its equal layer counts need more than a device has."""
     assert not plan_problem(read_example("gpt-22b")).baselines["uniform"].fits
+
+
+@pytest.mark.slow
+def test_the_front_of_the_gpt() -> None:
+    """Tests that time against memory is known in full: each point is proven, and less memory always takes longer."""
+    problem = read_example("gpt-22b")
+    search = problem.search.model_copy(update={"time_limit_s": 60.0})
+    front = frontier(problem.model_copy(update={"search": search}), points=30)
+    assert front.status == "complete"
+    assert len(front.points) == 19
+    times, bytes_ = zip(*(point.values for point in front.points), strict=True)
+    assert list(times) == sorted(times) and list(bytes_) == sorted(bytes_, reverse=True)
+    assert (times[0], bytes_[-1]) == (pytest.approx(9.189257, rel=1e-6), 43_911_630_848)
 
 
 def test_the_comparison_tells_the_schedules_apart() -> None:

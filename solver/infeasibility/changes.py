@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from partita.models.infeasibility import Change, NamedLimit
 from partita.models.layer import RECOMPUTE_WORDS
-from partita.models.objective import ObjectiveName
+from partita.models.objective import MetricName
 from partita.models.problem import Problem
 from partita.models.quantities import MAX_BYTES, as_choices
 from partita.models.schedule_rules import can_run
@@ -82,7 +82,7 @@ def _objective_of(limit: NamedLimit) -> str | None:
     """Give the objective with which the metric of a limit is sought; None for other limits."""
     section, _, field = limit.name.partition(".")
     names = (field, field.removesuffix("_s"), field.removesuffix("_bytes"))
-    return next((name for name in names if section == "limits" and name in get_args(ObjectiveName)), None)
+    return next((name for name in names if section == "limits" and name in get_args(MetricName)), None)
 
 
 def _bound(problem: Problem, limit: NamedLimit, metric: str, deadline: Deadline) -> Tried:

@@ -25,6 +25,11 @@ BOUNDS: dict[str, str] = {
     "peak_memory_bytes": "no device holds more than {} bytes",
     "iteration_time_s": "an iteration takes at most {:.10g} s",
     "bottleneck_time_s": "a microbatch takes at most {:.10g} s in steady state",
+    "tokens_per_second": "at least {:.10g} tokens per second",
+    "microbatches_per_second": "at least {:.10g} microbatches per second in steady state",
+    "num_devices": "a plan uses at most {} devices",
+    "inter_node_bytes": "at most {} bytes pass between nodes in an iteration",
+    "bubble_fraction": "devices are idle for at most {:.10g} of the time",
 }
 """What the limits on metrics demand, in words."""
 
@@ -141,5 +146,4 @@ def _of_metrics(problem: Problem) -> Iterator[NamedLimit]:
     for field in Limits.model_fields:
         value = getattr(problem.limits, field)
         if value is not None:
-            words = BOUNDS.get(field, f"limits.{field} is {{:.10g}}").format(value)
-            yield _limit(("limits", field), value, words)
+            yield _limit(("limits", field), value, BOUNDS[field].format(value))

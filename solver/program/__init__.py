@@ -19,6 +19,8 @@ Variables
                   where the thresholds alone say so, an expression;  v_p in {0,1} anything passes
     F_k, B_k      computing times (F_k, I_k, W_k where the backward pass is split);  c_p, d_p forward and backward
                   transfer times, none between stages of one rank;  X_r workspace
+    N, N_ab       bytes between nodes, all and between two stages;  a_qr in {0,1} ranks q and r are on different nodes
+    O, S_i        a weighted sum and its parts, in units of the sum
     T, P, M, I    makespan, bottleneck, peak memory, iteration time;  R longest all-reduce of replicas;  A_q all-reduce
                   of a tied weight on n ranks, counted by e_qn in {0,1}
 Constraints (in parentheses the names of their rows)
@@ -58,9 +60,14 @@ Constraints (in parentheses the names of their rows)
                           an option of recompute; what a way takes beyond the least is added to loads and memory  (way)
                           v_ikw <= sum of y_rn over the locations of that kind                     (way_kind)
                           one option for a stage where recompute is chosen by stage     (stage_option, way_option)
+    C18 traffic           a_qr >= y_qn - y_rn summed over a node n, less 1 - u_r                   (apart)
+                          N_ab >= bytes of the tensors that pass - the most (1 - a_qr), ranks q, r (sent_apart)
+                          N >= m sum_ab N_ab                                                       (traffic)
+    C19 sums              over_i S_i >= times_i metric_i                                           (part)
+                          O >= sum_i S_i                                                           (sum)
 Objective
-    the smallest I, P or M
+    the smallest I, P, M, N or O; all plans of a configuration use equally many devices
 
 ``assignment`` holds C1 to C5, ``memory`` C7 and C8, ``placement`` C9 and C10, ``crossings`` and ``transfers`` C11,
-``timing`` C6 and C12 to C14, ``ways`` C17, ``builder`` the rest.
+``timing`` C6 and C12 to C14, ``ways`` C17, ``traffic`` C18, ``sums`` C19, ``builder`` the rest.
 """

@@ -11,25 +11,42 @@ from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
 from partita.solver.instance import Instance
+from partita.solver.measure import most_traffic
 from partita.solver.plans import Plan
 from partita.solver.program.assignment import Assignment, add_apart, add_assignment
 from partita.solver.program.linear import Linear, Program, Variable
 from partita.solver.program.memory import MemoryRows
 from partita.solver.program.placement import add_placement
 from partita.solver.program.scale import Scale
+from partita.solver.program.sums import SumRows, add_devices
 from partita.solver.program.timing import TimingRows
+from partita.solver.program.traffic import TrafficRows
 from partita.solver.program.transfers import TransferBuilder
 from partita.solver.program.ways import WayRows
+from partita.solver.targets import Target
 from partita.solver.warm_start import Frame
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest values of the metrics, in ticks and bytes; None where a metric does not matter."""
+    """Largest values of the metrics, in ticks, bytes and devices; None where a metric does not matter.
+
+    ``sums`` are weighted sums with the largest value of each.
+    """
 
     iteration: int | None
     bottleneck: int | None
     memory: int
+    devices: int | None = None
+    traffic: int | None = None
+    makespan: int | None = None
+    sums: tuple[tuple[Target, int], ...] = ()
+
+    @property
+    def impossible(self) -> bool:
+        """Whether some value would have to be below 0."""
+        values = (self.iteration, self.bottleneck, self.memory, self.devices, self.traffic, self.makespan)
+        return any(value is not None and value < 0 for value in (*values, *(most for _, most in self.sums)))
 
 
 @dataclass(frozen=True)
@@ -38,8 +55,8 @@ class Request:
 
     Attributes
     ----------
-    objective
-        ``iteration_time``, ``bottleneck_time`` or ``peak_memory``.
+    target
+        What is minimized.
     limits
         Cutoffs of all metrics, that of the objective included.
     excluded
@@ -48,7 +65,7 @@ class Request:
         Sets of groups on stages that all differ.
     """
 
-    objective: str
+    target: Target
     limits: Limits
     excluded: tuple[Plan, ...]
     apart: tuple[IntArray, ...] = ()
@@ -83,6 +100,11 @@ class StageProgram:
         Units for the backend.
     most_time
         A time that no plan worth finding exceeds, in ticks.
+
+    Attributes
+    ----------
+    unit
+        Ticks, bytes, devices or units of a weighted sum for one unit of the program's objective.
     """
 
     def __init__(
@@ -103,22 +125,37 @@ class StageProgram:
         for rank, received in zip(rank_of.tolist(), transfers.received, strict=True):
             memory.state[rank].add(received)
         memory.add_capacity(np.minimum(request.limits.memory, setting.capacities))
-        limits = request.limits
+        limits, wanted = request.limits, self._counts(request)
         longest = _at_most(limits.bottleneck, _at_most(limits.iteration, most_time) // instance.microbatches)
         timing = TimingRows(program, self._assignment, scale, instance, figures, transfers, graph, self._ways, longest)
         metrics: dict[str, Variable] = {}
-        if request.objective == "peak_memory":
-            metrics["peak_memory"] = memory.add_peak(min(frame.capacity, request.limits.memory))
-        if request.objective == "bottleneck_time" or request.limits.bottleneck is not None:
-            metrics["bottleneck_time"] = timing.add_bottleneck(_at_most(request.limits.bottleneck, most_time))
-        if request.objective == "iteration_time" or request.limits.iteration is not None:
-            most = _at_most(request.limits.iteration, most_time)
-            makespan = timing.add_makespan(cuts, most)
+        if "peak_memory" in wanted:
+            metrics["peak_memory"] = memory.add_peak(min(frame.capacity, limits.memory))
+        if "bottleneck_time" in wanted or limits.bottleneck is not None:
+            metrics["bottleneck_time"] = timing.add_bottleneck(_at_most(limits.bottleneck, most_time))
+        if "iteration_time" in wanted or limits.iteration is not None or limits.makespan is not None:
+            most = _at_most(limits.iteration, most_time)
+            makespan = timing.add_makespan(cuts, _at_most(limits.makespan, most))
             metrics["iteration_time"] = timing.add_iteration(makespan, self._placement, memory.weights_held, most)
-        program.minimize(metrics[request.objective])
+        if "inter_node_bytes" in wanted or limits.traffic is not None:
+            traffic = TrafficRows(program, self._placement, scale, instance, graph.pipeline, transfers)
+            most = most_traffic(instance, frame.num_stages)
+            metrics["inter_node_bytes"] = traffic.add_traffic(_at_most(limits.traffic, most))
+        if "num_devices" in wanted:
+            metrics["num_devices"] = add_devices(program, graph.pipeline.num_ranks * instance.width)
+        sums = SumRows(program, scale, metrics)
+        for target, most in limits.sums:
+            sums.add_limit(target, most)
+        self.unit = sums.minimize(request.target)
         add_apart(program, self._assignment, request.apart)
         for plan in request.excluded:
             self._exclude(plan)
+
+    @staticmethod
+    def _counts(request: Request) -> set[str]:
+        """Name the metrics that are minimized, or limited in sums."""
+        targets = [request.target, *(target for target, _ in request.limits.sums)]
+        return {part.metric for target in targets for part in target.parts}
 
     @property
     def problem(self) -> pulp.LpProblem:

@@ -35,8 +35,9 @@ TARGET_TICKS, TARGET_BYTES = 2**17, 2**14
 
 def floating(largest_time: int, capacity: int) -> Scale:
     """Give the scale with which a time and a capacity of these magnitudes become moderate numbers."""
-    return Scale(_power(largest_time, TARGET_TICKS), _power(capacity, TARGET_BYTES))
+    return Scale(power(largest_time, TARGET_TICKS), power(capacity, TARGET_BYTES))
 
 
-def _power(value: int, target: int) -> int:
+def power(value: int, target: int) -> int:
+    """Give a power of two, at least 2, by which a value becomes about as large as the target."""
     return 1 << max(1, (value // target).bit_length())

@@ -30,12 +30,16 @@ class TransferRows:
         Bytes of receive buffers of every stage.
     classes
         For every pair, the variables of the classes of path that cost more than the cheapest.
+    moved
+        For every pair of stages on different ranks, what passes and its bytes in both passes, and the least and the
+        most that they can add up to.
     """
 
     cost: tuple[list[Linear], list[Linear]]
     host: tuple[list[Linear], list[Linear]]
     received: list[Linear]
     classes: dict[int, dict[int, Variable]] = field(default_factory=dict)
+    moved: dict[tuple[int, int], tuple[list[tuple[Linear, int]], int, int]] = field(default_factory=dict)
 
 
 class TransferBuilder:
@@ -96,6 +100,9 @@ class TransferBuilder:
             if self._graph.local[pair]:
                 continue
             crossing = self._crossings.across(first) if self._relayed else self._crossings.between(first, second)
+            sizes = self._bytes[FORWARD] + self._bytes[BACKWARD]
+            moved = [(where, int(sizes[number])) for number, where in crossing]
+            self.rows.moved[first, second] = (moved, *self._range(pair, [number for number, _ in crossing], sizes))
             self._add_pair(pair, crossing, skipping and second > first + 1)
             if not self._by_host:
                 self._add_received(first, second, crossing)

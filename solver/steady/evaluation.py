@@ -74,6 +74,7 @@ class SteadyEvaluator:
                 microbatches_per_second=_rate(1, bottleneck),
                 bubble_fraction=min(1.0, max(0.0, 1 - used / span)) if span > 0 else None,
                 inter_node_bytes=0,
+                num_devices=sum(widths),
             ),
             stages=stages,
             boundaries=tuple(self._boundary(ends, each) for ends, each in sorted(sent.items())),

@@ -17,6 +17,7 @@ METRICS = {
     "microbatches_per_second": 2.0,
     "bubble_fraction": 0.11,
     "inter_node_bytes": 0,
+    "num_devices": 2,
 }
 MEMORY = {
     "weights_bytes": 1,

@@ -141,3 +141,21 @@ def test_weights_are_positive_and_of_known_metrics(
     """Tests weighted objectives; the pointer has no trace of the branch of the union."""
     two_layers["objective"] = objective
     assert list(refused(two_layers)) == [pointer]
+
+
+@pytest.mark.parametrize(
+    ("objective", "pointer", "words"),
+    [
+        ([], "/objective", "at least 1"),
+        (["speed"], "/objective/0", "expected 'iteration_time'"),
+        (["peak_memory", "peak_memory"], "/objective/1", "listed twice"),
+        (["iteration_time", "peak_memory", "tokens_per_second"], "/objective/2", "as 'iteration_time' before it"),
+        (3, "/objective", "a list of names"),
+    ],
+)
+def test_lists_of_different_metrics(two_layers: Any, refused: Any, objective: object, pointer: str, words: str) -> None:
+    """Tests that a level which could never decide is refused, as is what is no metric."""
+    two_layers["objective"] = objective
+    ((found, fault),) = refused(two_layers).items()
+    assert found == pointer
+    assert words in str(fault)

@@ -73,6 +73,7 @@ def check_candidate(problem: Problem, candidate: Candidate) -> None:
         assert getattr(candidate.metrics, metric) == expected, metric
     assert candidate.metrics.peak_memory_bytes == cost.peak_memory_bytes
     assert candidate.metrics.inter_node_bytes == cost.inter_node_bytes
+    assert candidate.metrics.num_devices == cost.num_devices
     _check_devices(problem, candidate, cost.rank_of)
     kind_of = {node.name: node.device for node in problem.cluster.expanded_nodes()}
     for stage in candidate.stages:
@@ -99,7 +100,8 @@ def value_of(problem: Problem, candidate: Candidate) -> float:
     """Give a candidate's value as its own metrics tell it."""
     if isinstance(problem.objective, dict):
         return objective_value(problem, price_candidate(problem, candidate))
-    return float(getattr(candidate.metrics, METRICS[problem.objective]))
+    first = problem.objective[0] if isinstance(problem.objective, tuple) else problem.objective
+    return float(getattr(candidate.metrics, METRICS[first]))
 
 
 def partition_of(problem: Problem, candidate: Candidate) -> Partition:

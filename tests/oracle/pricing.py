@@ -23,6 +23,7 @@ class Price:
     bottleneck_time_s: float
     bubble_fraction: float | None
     inter_node_bytes: int
+    num_devices: int
     rank_of: list[int]
     """The rank of every stage."""
     ranks: list[RankMemory]
@@ -93,6 +94,7 @@ def price_partition(problem: Problem, facts: Facts, partition: Partition, placem
         bottleneck_time_s=timing.bottleneck_s,
         bubble_fraction=1 - timing.busy_s / device_time if device_time else None,
         inter_node_bytes=facts.microbatches * _between_nodes(traffic, rank_of, placement),
+        num_devices=len(placement) * facts.tensor_parallel * facts.data_parallel,
         rank_of=rank_of,
         ranks=memory,
         traffic=traffic,

@@ -1,6 +1,6 @@
 """Every feasible plan of a small problem, best first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -17,12 +17,16 @@ METRICS = {
     "tokens_per_second": "tokens_per_second",
     "peak_memory": "peak_memory_bytes",
     "bottleneck_time": "bottleneck_time_s",
+    "num_devices": "num_devices",
+    "inter_node_bytes": "inter_node_bytes",
 }
+CLOSE = 1e-9
+"""Values that differ by less, relative to the larger, are equal."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan, its price, and its value in the unit of the objective."""
+    """A plan, its price, and its value in the unit of the objective: of a list of metrics, at the first level."""
 
     value: float
     partition: Partition
@@ -32,9 +36,40 @@ class Plan:
 
 def every_plan(problem: Problem) -> list[Plan]:
     """Find every plan that keeps memory, limits and constraints; the best by the objective come first."""
-    plans = [plan for plan in all_priced(problem) if keeps_time_limits(problem, plan.price)]
+    plans = [plan for plan in all_priced(problem) if keeps_limits(problem, plan.price)]
+    if isinstance(problem.objective, tuple):
+        return lexicographic(plans, problem.objective)
     best_first = -1 if problem.objective == "tokens_per_second" else 1
     return sorted(plans, key=lambda plan: best_first * plan.value)
+
+
+def lexicographic(plans: list[Plan], metrics: Sequence[str]) -> list[Plan]:
+    """Sort plans by the first of some metrics, those that are equal by the second, and so on."""
+    if not metrics or not plans:
+        return plans
+    sign = -1 if metrics[0] == "tokens_per_second" else 1
+
+    def value(plan: Plan) -> float:
+        return float(sign * getattr(plan.price, METRICS[metrics[0]]))
+
+    runs: list[list[Plan]] = []
+    for plan in sorted(plans, key=value):
+        if runs and value(plan) - value(runs[-1][0]) <= CLOSE * abs(value(plan)):
+            runs[-1].append(plan)
+        else:
+            runs.append([plan])
+    return [plan for run in runs for plan in lexicographic(run, metrics[1:])]
+
+
+def pareto_front(plans: Iterable[Plan], metrics: tuple[str, str]) -> list[tuple[float, float]]:
+    """Give the values of two fields of the metrics that no plan improves both of, by the first; smaller is better."""
+    front: list[tuple[float, float]] = []
+    for first, second in sorted({tuple(getattr(plan.price, metric) for metric in metrics) for plan in plans}):
+        if front and first - front[-1][0] <= CLOSE * abs(first) and second < front[-1][1]:
+            front.pop()
+        if not front or second < front[-1][1] * (1 - CLOSE):
+            front.append((first, second))
+    return front
 
 
 def all_priced(problem: Problem) -> Iterator[Plan]:
@@ -66,7 +101,7 @@ def _all_ways(problem: Problem) -> Iterator[Plan]:
                     costs = facts_of_plan(problem, partition, placement, options)
                     cost = price_partition(problem, costs, partition, placement)
                     fits = all(rank.total_bytes <= most for rank, most in zip(cost.ranks, limits, strict=True))
-                    if fits and keeps_time_limits(problem, cost):
+                    if fits and keeps_limits(problem, cost):
                         found.append(Plan(objective_value(problem, cost), partition, placement, cost))
                 if found:
                     sign = -1 if problem.objective == "tokens_per_second" else 1
@@ -109,19 +144,25 @@ def memory_limit(problem: Problem, facts: Facts, kind: str | None = None) -> int
     return memory if limit is None else min(limit, memory)
 
 
-def keeps_time_limits(problem: Problem, cost: Price) -> bool:
-    """Tell whether a plan is as fast as asked."""
-    slowest, longest = problem.limits.bottleneck_time_s, problem.limits.iteration_time_s
-    if slowest is not None and cost.bottleneck_time_s > slowest:
+def keeps_limits(problem: Problem, cost: Price) -> bool:
+    """Tell whether a plan keeps every limit but that on memory."""
+    limits = problem.limits
+    for field in ("iteration_time_s", "bottleneck_time_s", "num_devices", "inter_node_bytes", "bubble_fraction"):
+        most = getattr(limits, field)
+        if most is not None and (getattr(cost, field) or 0) > most:
+            return False
+    tokens, rate = limits.tokens_per_second, limits.microbatches_per_second
+    if tokens is not None and cost.tokens_per_second is not None and cost.tokens_per_second < tokens:
         return False
-    return longest is None or cost.iteration_time_s <= longest
+    return rate is None or cost.bottleneck_time_s * rate <= 1
 
 
 def objective_value(problem: Problem, cost: Price) -> float:
     """Give a plan's value in the unit of the objective."""
     if isinstance(problem.objective, dict):
         return float(sum(weight * getattr(cost, metric) for metric, weight in problem.objective.items()))
-    value = getattr(cost, METRICS[problem.objective])
+    first = problem.objective[0] if isinstance(problem.objective, tuple) else problem.objective
+    value = getattr(cost, METRICS[first])
     assert value is not None
     return float(value)
 

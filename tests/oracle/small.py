@@ -27,7 +27,7 @@ def small_problem(
     model: Json | None = None,
     constraints: Json | None = None,
     limits: Json | None = None,
-    objective: str = "iteration_time",
+    objective: str | Sequence[str] = "iteration_time",
     search: Json | None = None,
     **training: Any,
 ) -> Problem:

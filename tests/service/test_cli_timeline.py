@@ -163,10 +163,11 @@ def test_a_candidate_that_is_no_plan_for_the_problem(file, answer):
     called = partita("timeline", path := file(answer | {"candidates": [answer["candidates"][0] | {"stages": stages}]}))
     assert called.exit_code == 2
     assert called.err.startswith(f"{path}: /candidates/0/stages")
-    problem = answer["problem"] | {"objective": {"iteration_time_s": 1.0}}
+    training = answer["problem"]["training"] | {"queueing": True, "communication": "blocking"}
+    problem = answer["problem"] | {"training": training}
     called = partita("timeline", file(answer | {"problem": problem}))
     assert called.exit_code == 2
-    assert "/problem/objective: not supported yet" in called.err
+    assert "/problem/training/queueing: not supported yet" in called.err
 
 
 def test_figures_that_do_not_belong_to_the_plan(file, answer):

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 from api_calls import call, document_in
 
-from partita.service import evaluations, examples, health, plans
+from partita.service import evaluations, examples, frontiers, health, plans
 from partita.service.openapi import openapi_document
 from partita.service.problem_document import KINDS
 from partita.service.settings import Settings
@@ -25,6 +25,8 @@ EXPECTED = {
     "graph": "optimal",
     "schedules": "optimal",
     "replan": "feasible",
+    "lexicographic": "optimal",
+    "time_and_memory": "complete",
     "too_large": "infeasible",
     "conflict": "infeasible",
     "sizes": "feasible",
@@ -66,12 +68,14 @@ def test_the_plan_in_use_is_kept(real_client):
 
 def test_all_examples_are_shown():
     """Tests that no example is forgotten."""
-    assert {name for _, name, _ in EXAMPLES} == {*examples.PLANS, *examples.EVALUATIONS}
+    assert {name for _, name, _ in EXAMPLES} == {*examples.PLANS, *examples.EVALUATIONS, *examples.FRONTIERS}
 
 
 def test_every_call_is_described():
     """Tests that the calls that exist are those that are described."""
-    existing = {route.path: route.methods for part in (plans, evaluations, health) for route in part.router.routes}
+    existing = {
+        route.path: route.methods for part in (plans, evaluations, frontiers, health) for route in part.router.routes
+    }
     described = {path: {method.upper() for method in methods} for path, methods in DOCUMENT["paths"].items()}
     assert existing == described
 

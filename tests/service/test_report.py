@@ -6,7 +6,7 @@ import pytest
 from small_answers import answer, candidate, metrics, report, stage
 from small_problems import as_bytes, chain, too_large
 
-from partita.models.answer import Baseline, Finding, Infeasibility
+from partita.models.answer import Baseline, Finding, Infeasibility, LevelResult
 from partita.models.infeasibility import Change, NamedLimit
 from partita.models.problem import read_problem
 from partita.service.proof import objective_text, objective_value, proof_sentence
@@ -251,6 +251,21 @@ def test_warnings_are_told():
         (
             {"objective": {"iteration_time_s": 2.0, "bottleneck_time_s": 1.0}},
             "Proven optimal: no plan has a better weighted sum than 27.00.",
+        ),
+        (
+            {
+                "objective": ("num_devices", "iteration_time"),
+                "levels": (
+                    LevelResult(objective="num_devices", value=1.0, best_bound=1.0),
+                    LevelResult(objective="iteration_time", value=12.0, best_bound=12.0),
+                ),
+            },
+            "Proven optimal: no plan has a better number of devices than 1; among its equals the best iteration time "
+            "is 12.00 s.",
+        ),
+        (
+            {"objective": "inter_node_bytes"},
+            "Proven optimal: no plan has a better number of bytes between nodes than 0 B.",
         ),
     ],
 )

@@ -129,15 +129,15 @@ def test_plan_for_another_problem(plan):
 
 def test_not_supported_yet():
     """Tests that what cannot be solved yet is told apart from what is wrong, with its place."""
-    problem = chain(objective={"iteration_time_s": 1.0})
+    problem = chain(training__queueing=True, training__communication="blocking")
     outcome, _ = run(as_bytes(problem))
     assert isinstance(outcome, Refused)
     assert outcome.kind == "not_supported_yet"
     assert {fault.code for fault in outcome.faults} == {"not_supported_yet"}
-    assert all(fault.pointer == "/objective" for fault in outcome.faults)
+    assert all(fault.pointer == "/training/queueing" for fault in outcome.faults)
     outcome, _ = run(as_bytes({"problem": problem, "plan": {"stage_sizes": [1, 2]}}), "evaluation")
     assert isinstance(outcome, Refused)
-    assert all(fault.pointer == "/problem/objective" for fault in outcome.faults)
+    assert all(fault.pointer == "/problem/training/queueing" for fault in outcome.faults)
 
 
 @pytest.mark.parametrize(

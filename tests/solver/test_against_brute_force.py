@@ -13,7 +13,7 @@ from oracle.orders import ranks_of_stages
 from oracle.partitions import partitions, stage_counts
 from oracle.pricing import price_partition
 from oracle.random_schedules import PLAIN
-from oracle.search import Plan, every_plan, keeps_time_limits, memory_limit, places_of
+from oracle.search import Plan, every_plan, keeps_limits, memory_limit, places_of
 from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
@@ -107,7 +107,7 @@ def test_evaluation_prices_any_plan(seed: int) -> None:
     check_candidate(problem, candidate)
     assert [stage.devices[0] for stage in candidate.stages] == [placement[rank] for rank in ranks]
     cost = price_partition(problem, facts, partition, placement)
-    fits = cost.peak_memory_bytes <= memory_limit(problem, facts) and keeps_time_limits(problem, cost)
+    fits = cost.peak_memory_bytes <= memory_limit(problem, facts) and keeps_limits(problem, cost)
     assert answer.status == ("feasible" if fits else "infeasible")
     assert (answer.infeasibility is None) == fits
 

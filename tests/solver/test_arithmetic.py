@@ -6,6 +6,7 @@ import pytest
 
 from oracle.small import FREE, Json, equal_layers, small_problem
 from partita.models.answer import Finding, Infeasibility
+from partita.models.errors import NotSupportedYet
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 
@@ -251,3 +252,26 @@ def test_limits_that_only_together_leave_no_plan() -> None:
         "constraints.apart",
         "constraints.cut_after",
     )
+
+
+@pytest.mark.parametrize(
+    ("limits", "change"),
+    [
+        ({"microbatches_per_second": 0.5}, "lower limits.microbatches_per_second to at most 0.333333"),
+        ({"tokens_per_second": 1.0}, "lower limits.tokens_per_second to at most 0.2"),
+        ({"num_devices": 2}, "raise limits.num_devices to at least 3"),
+    ],
+)
+def test_limits_on_rates_and_devices(limits: dict[str, float], change: str) -> None:
+    """Tests 3 s for the longest layer, 5 s for one token, and three stages, where less is allowed."""
+    layers = {"a": {"forward_s": 1.0}, "b": {"forward_s": 3.0}, "c": {"forward_s": 1.0}}
+    reason = why_not(small_problem(layers, devices=3, num_stages=3, limits=limits))
+    assert reason.findings[0].limit == f"limits.{next(iter(limits))}"
+    assert reason.smallest_change == change
+
+
+def test_a_bubble_that_is_a_ratio() -> None:
+    """Tests that a limit on the bubble is refused where the busy time depends on the plan."""
+    problem = small_problem("ab", communication="blocking", limits={"bubble_fraction": 0.5})
+    with pytest.raises(NotSupportedYet, match=r"/limits/bubble_fraction: .* limit iteration_time_s instead"):
+        plan_problem(problem)

@@ -9,6 +9,7 @@ import pytest
 from oracle.small import session_of, small_problem
 from partita.models.problem import Problem
 from partita.solver.arrays import IntArray
+from partita.solver.bounds import least_objective
 from partita.solver.configuration import Configuration
 from partita.solver.deadline import Deadline
 from partita.solver.local_search import stages_of
@@ -17,7 +18,6 @@ from partita.solver.plans import Judged, Plan, PlanPool
 from partita.solver.pruning import Cutoffs
 from partita.solver.rank_network import RankNetwork
 from partita.solver.rank_search import RankSearch, Trials
-from partita.solver.ranking import least_objective
 from partita.solver.session import Session
 from partita.solver.sweeping import sweep
 from partita.solver.tools import Counters

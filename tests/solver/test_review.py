@@ -88,6 +88,25 @@ def test_too_slow() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("limits", "needed", "available", "unit"),
+    [
+        ({"tokens_per_second": 0.2}, 11.0, 10.0, "s"),
+        ({"microbatches_per_second": 0.5}, 4.0, 2.0, "s"),
+        ({"num_devices": 1}, 2, 1, "devices"),
+        ({"bubble_fraction": 0.25}, 4 / 11, 0.25, None),
+    ],
+)
+def test_limits_on_rates_devices_and_the_bubble(
+    limits: dict[str, float], needed: float, available: float, unit: str | None
+) -> None:
+    """Tests 2 tokens in 11 s, a bottleneck of 4 s, 2 devices, and a bubble, each beyond its limit."""
+    (found,) = findings(review(small_problem(LAYERS, num_microbatches=2, limits=limits), "ab", "c"))
+    assert found.limit == f"limits.{next(iter(limits))}"
+    assert (found.needed, found.available) == (pytest.approx(needed), pytest.approx(available))
+    assert found.unit == unit
+
+
 def test_a_limit_that_is_just_met() -> None:
     """Tests that a limit equal to the time is kept."""
     limits = {"iteration_time_s": 11.0, "bottleneck_time_s": 4.0, "peak_memory_bytes": 70}

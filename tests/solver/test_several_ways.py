@@ -32,9 +32,10 @@ def test_all_ways(seed: int, solver: str, tolerance: float) -> None:
 
 def two_kinds(**changes: object) -> Problem:
     """Give four equal layers for a fast and a slow device."""
-    nodes = [{"name": name, "device": name, "count": 1, "fabric": FREE, "uplink": FREE} for name in ("gpu", "slow")]
+    nodes = [{"name": name, "device": "gpu", "count": 1, "fabric": FREE, "uplink": FREE} for name in ("gpu", "slow")]
     problem = small_problem(equal_layers("abcdef", forward_s=1.0, weight_bytes=1), nodes=nodes, num_microbatches=8)
     json = problem.model_dump(mode="json", by_alias=True)
+    json["cluster"]["nodes"][1]["device"] = "slow"
     json["cluster"]["devices"]["slow"] = {"memory_bytes": 10**12, "speed": 0.5} | changes
     return validate(Problem, json)
 

@@ -8,7 +8,7 @@ import pytest
 from oracle.facts import read_facts
 from oracle.neighbors import one_step, other_placements, smallest_steps
 from oracle.orders import ranks_of_stages
-from oracle.search import Plan, all_priced, keeps_time_limits, places_of, plan_key
+from oracle.search import Plan, all_priced, keeps_limits, places_of, plan_key
 from oracle.small import FREE, Json, edges, equal_layers, small_problem
 from partita.models.answer import Answer, Move
 from partita.models.document import validate
@@ -60,7 +60,7 @@ def test_no_neighbor_is_better(seed: int) -> None:
     allowed = {
         plan_key(places, each.partition, each.placement): sign * each.value
         for each in plans
-        if keeps_time_limits(problem, each.price)
+        if keeps_limits(problem, each.price)
     }
     near = {plan_key(places, plan.partition, other) for other in other_placements(problem, plan.placement)}
     small = near | {plan_key(places, other, plan.placement) for other in smallest_steps(problem, plan.partition)}
@@ -68,7 +68,7 @@ def test_no_neighbor_is_better(seed: int) -> None:
         plan_key(places, each.partition, plan.placement) for each in plans if one_step(plan.partition, each.partition)
     }
     move = best_move_of(problem, given_plan(problem, plan))
-    limit = float("inf") if not keeps_time_limits(problem, plan.price) else sign * plan.value * (1 - sign * 1e-9)
+    limit = float("inf") if not keeps_limits(problem, plan.price) else sign * plan.value * (1 - sign * 1e-9)
     worst = min((allowed[key] for key in small if allowed.get(key, limit) < limit), default=None)
     best = min((allowed[key] for key in large if allowed.get(key, limit) < limit), default=None)
     if group_layers(build_instance(problem)).total_order:

@@ -21,6 +21,7 @@ def metrics(time: float = 12.0, tokens: float | None = 100.0, bubble: float | No
         tokens_per_second=tokens,
         bubble_fraction=bubble,
         inter_node_bytes=0,
+        num_devices=1,
         **{**figures, **more},
     )
 

@@ -1,0 +1,83 @@
+"""``partita frontier``."""
+
+import io
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from partita.service.commands_plan import ProblemName
+from partita.service.failures import BAD_INPUT, INFEASIBLE, NO_SOLUTION, Debug, Stopped, guarded
+
+if TYPE_CHECKING:
+    from partita.models.front import Front
+    from partita.models.problem import Problem
+
+
+@guarded
+def frontier(
+    problem: ProblemName,
+    metrics: Annotated[
+        str, typer.Option(metavar="FIRST,SECOND", help="The two metrics, by their names in an answer.")
+    ] = "iteration_time_s,peak_memory_bytes",
+    points: Annotated[int, typer.Option(metavar="COUNT", help="The most plans to give.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print the front as JSON.")] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the front, with its problem, to a file.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Time for the whole front; by default the problem's own.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Find the plans than which no other is better in one of two metrics and at least as good in the other.
+
+    Exit codes: 0 done, 2 bad input, 3 infeasible, 4 no point was proven in time, 1 anything else.
+    """
+    from partita.models.document import validate
+    from partita.models.errors import InvalidInput
+    from partita.models.front import FrontRequest
+    from partita.service.commands_plan import with_options
+    from partita.service.files import ProblemFile, check_writable
+    from partita.service.interrupt import ends_at_once
+    from partita.service.progress import watching_front
+
+    if output is not None:
+        check_writable(output)
+    file = ProblemFile(problem)
+    asked = with_options(file.problem, {"time_limit_s": time_limit})
+    try:
+        names = [name.strip() for name in metrics.split(",")]
+        request = validate(FrontRequest, {"problem": asked, "metrics": names, "points": points})
+    except InvalidInput as error:
+        lines = [f"--{fault.pointer.split('/')[1]}: {fault.detail} (got {fault.value})" for fault in error.faults]
+        raise Stopped("; ".join(lines), BAD_INPUT) from None
+    with watching_front(asked, points) as watch, ends_at_once(watch.stop):
+        from partita.solver.frontier import frontier as find
+
+        try:
+            front = find(asked, request.metrics, points, on_point=watch.report)
+        except InvalidInput as error:
+            raise file.refused(error.faults) from None
+    _deliver(front, asked, problem, json=json, output=output)
+
+
+def _deliver(front: "Front", problem: "Problem", name: str, *, json: bool, output: str | None) -> None:
+    """Write and print the front, and end with the exit code that its status has."""
+    from partita.service.files import stem, write_whole
+
+    if output is not None:
+        whole = front.model_copy(update={"problem": problem})
+        write_whole(output, whole.model_dump_json(indent=1) + "\n")
+    if json:
+        sys.stdout.buffer.write(front.model_dump_json(indent=1).encode() + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        from partita.service.report_front import print_front
+
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a name that the terminal cannot show is no error
+        print_front(front, problem, sys.stdout, title=stem(name))
+    code = {"infeasible": INFEASIBLE, "no_solution": NO_SOLUTION}.get(front.status, 0)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,73 @@
+"""Bounds on the metrics of all plans, by arithmetic."""
+
+import numpy as np
+
+from partita.solver.costs import sum_by
+from partita.solver.plans import Judge
+from partita.solver.targets import Target
+
+ROUNDING = 1e-12
+"""Bounds computed in floating point are taken down by this fraction."""
+
+
+def least_objective(judge: Judge, num_stages: int) -> int:
+    """Bound the objective from below by arithmetic, in its own unit."""
+    return judge.target.value(least_metrics(judge, num_stages, judge.target))
+
+
+def least_metrics(judge: Judge, num_stages: int, target: Target) -> dict[str, int]:
+    """Bound the metrics of a target from below by arithmetic."""
+    return {part.metric: least_metric(judge, num_stages, part.metric) for part in target.parts}
+
+
+def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
+    """Bound a metric from below by arithmetic, in ticks, bytes or devices.
+
+    Times by the mean load, the largest group and one microbatch's way through all stages; memory by that of the mean
+    rank and of the largest layer.
+    """
+    figures, groups, instance = judge.figures, judge.groups, judge.instance
+    if metric == "num_devices":
+        return instance.num_ranks(num_stages) * instance.width
+    if metric == "inter_node_bytes":
+        return _least_traffic(judge, num_stages)
+    if metric == "peak_memory":
+        state = instance.layers.state
+        return max(-(-int(state.sum()) // instance.num_ranks(num_stages)), int(state.max()))
+    work = (figures.forward + figures.backward).astype(np.int64)
+    by_group = sum_by(groups.group_of, work, len(groups))
+    total, schedule = int(work.sum()), instance.schedule
+    load = max(-(-total // instance.num_ranks(num_stages)), int(by_group.max()))
+    if metric == "bottleneck_time":
+        return load
+    microbatches = instance.microbatches
+    if schedule.chunks > 1 or schedule.splits:
+        # A weight gradient can wait until its rank is idle anyway, so that a microbatch's way does not count it.
+        without = figures.passes(3 if schedule.splits else 2)[:2]
+        return max(int(sum(each.sum() for each in without)), microbatches * load)
+    # A stage's m passes come after one pass of all stages before it: T >= sum of earlier loads + m * load. So every
+    # stage can take at most 1 / m of what the stages before it leave of T, and all together must take everything.
+    shared = int(total / (1 - (1 - 1 / microbatches) ** num_stages) * (1 - ROUNDING))
+    return max(total, microbatches * load, shared)
+
+
+def _least_traffic(judge: Judge, num_stages: int) -> int:
+    """Bound the bytes between nodes: as many nodes as the ranks need change at least once less, at some boundary each.
+
+    A boundary carries no less than the cheapest place in the order of the groups, where every stage is an interval and
+    tensors are relayed; else nothing is known.
+    """
+    instance, groups = judge.instance, judge.groups
+    relayed = instance.routing == "relay" or instance.problem.model.tensors is None
+    changes = -(-instance.num_ranks(num_stages) // instance.topology.most_on_a_node) - 1
+    if not (groups.total_order and relayed and changes > 0):
+        return 0
+    edges, across = instance.edges, np.zeros(len(groups) + 1, dtype=np.int64)
+    for producer, consumers, size in zip(
+        edges.producer, edges.consumers, edges.forward_bytes + edges.backward_bytes, strict=True
+    ):
+        ends = groups.group_of[np.append(consumers, producer)]
+        across[int(ends.min()) + 1] += size
+        across[int(ends.max()) + 1] -= size
+    between = np.cumsum(across)[1 : len(groups)]
+    return changes * instance.microbatches * int(between.min(initial=int(between[0]) if len(between) else 0))

@@ -1,0 +1,81 @@
+"""``partita frontier``: the table, the JSON, files and exit codes; the same over REST."""
+
+import json
+
+import pytest
+from api_calls import call, document_in, pointers
+from cli_calls import partita
+from small_problems import as_bytes, chain, too_large
+
+from partita.models.document import validate
+from partita.models.front import Front
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a problem to a file and give its path."""
+
+    def write(value):
+        path = tmp_path / "problem.json"
+        path.write_bytes(as_bytes(value))
+        return str(path)
+
+    return write
+
+
+def test_table(file):
+    """Tests that every point has its line, and that the report says what is proven."""
+    called = partita("frontier", file(chain()), "--metrics", "num_devices,iteration_time_s")
+    assert called.exit_code == 0
+    for words in ("three: devices against iteration time", "complete", "Layers per stage", "Proven: these are all"):
+        assert words in called.out
+    assert called.err == ""
+
+
+def test_json_and_file(file, tmp_path):
+    """Tests that the front is printed whole, and written with its problem."""
+    output = tmp_path / "front.json"
+    called = partita("frontier", file(chain()), "--json", "-o", str(output))
+    printed, written = validate(Front, json.loads(called.out)), validate(Front, json.loads(output.read_text()))
+    assert printed.status == "complete" and printed.points
+    assert printed.problem is None and written.problem is not None
+    assert written.points == printed.points
+
+
+def test_infeasible(file):
+    """Tests that a problem without a plan ends with code 3 and says why."""
+    called = partita("frontier", file(too_large()))
+    assert called.exit_code == 3
+    assert "No plan" in called.out
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--metrics", "iteration_time_s"], "--metrics"),
+        (["--metrics", "iteration_time_s,speed"], "--metrics"),
+        (["--metrics", "iteration_time_s,tokens_per_second"], "give another one"),
+        (["--points", "1"], "--points"),
+        (["--time-limit", "-1"], "--time-limit"),
+    ],
+)
+def test_wrong_options(file, options, named):
+    """Tests that a wrong option is named, with code 2."""
+    called = partita("frontier", file(chain()), *options)
+    assert called.exit_code == 2
+    assert named in called.err
+
+
+def test_over_rest(make_app):
+    """Tests that the service gives the same front, and pointers into the whole body."""
+    app = make_app()
+    body = {"problem": chain(), "metrics": ["num_devices", "iteration_time_s"]}
+    front = validate(Front, call(app, "POST", "/v1/frontiers", as_bytes(body)).json())
+    assert front.status == "complete"
+    assert [point.plan.metrics.num_devices for point in front.points] == [point.values[0] for point in front.points]
+    body["metrics"] = ["num_devices", "num_devices"]
+    document = document_in(call(app, "POST", "/v1/frontiers", as_bytes(body)), 422, "invalid-input")
+    assert pointers(document) == ["/metrics/1"]
+    body = {"problem": chain(training__queueing=True, training__communication="blocking")}
+    document = document_in(call(app, "POST", "/v1/frontiers", as_bytes(body)), 422, "not-supported-yet")
+    assert pointers(document) == ["/problem/training/queueing"]
