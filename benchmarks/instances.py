@@ -1,5 +1,7 @@
 """The benchmark's problems: chains with uneven layers, heavy ends, a memory limit that binds, and slow uplinks."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from partita.models.document import validate
@@ -84,3 +86,35 @@ def chain(
             "search": {"candidates": candidates, "time_limit_s": seconds},
         },
     )
+
+
+def mixed(kinds: Sequence[str], num_layers: int, each: int, seed: int, seconds: float) -> Problem:
+    """Give the chain on nodes of two kinds of device, ``fast`` and ``slow``, with four microbatches for every stage.
+
+    Slow devices take 2.2 times as long and hold what binds for an equal division; fast ones hold 40 % more.
+    """
+    stages = each * len(kinds)
+    problem = chain(num_layers, stages, 4 * stages, seed, 1, seconds).model_dump(mode="json")
+    cluster = problem["cluster"]
+    (node,), memory = cluster["nodes"], cluster["devices"]["gpu"]["memory_bytes"]
+    cluster["devices"] = {
+        "fast": {"memory_bytes": int(1.4 * memory)},
+        "slow": {"memory_bytes": memory, "speed": 1 / 2.2},
+    }
+    cluster["nodes"] = [
+        node | {"name": f"node{number}", "replicas": 1, "count": each, "device": kind}
+        for number, kind in enumerate(kinds)
+    ]
+    return validate(Problem, problem)
+
+
+def recomputing(recompute: str, num_layers: int, num_stages: int, seed: int, seconds: float) -> Problem:
+    """Give the chain with three quarters of the memory, and recompute that keeps a tenth for one more forward pass."""
+    problem = chain(num_layers, num_stages, 4 * num_stages, seed, 1, seconds).model_dump(mode="json")
+    for layer in problem["model"]["layers"]:
+        slower, kept = layer["backward_s"] + layer["forward_s"], layer["activation_bytes"] // 10
+        layer["options"] = [{"recompute": "full", "backward_s": slower, "activation_bytes": kept}]
+    memory = problem["cluster"]["devices"]["gpu"]
+    memory["memory_bytes"] = int(0.75 * memory["memory_bytes"])
+    problem["constraints"]["recompute"] = recompute
+    return validate(Problem, problem)

@@ -1,5 +1,6 @@
 """What a problem with degrees for each stage may ask for; all else is refused with what to write instead."""
 
+from partita.models.objective import Limits
 from partita.models.problem import Problem
 
 Refusal = tuple[str, str, str]
@@ -7,6 +8,10 @@ Refusal = tuple[str, str, str]
 
 NEEDS = "degrees chosen for each stage"
 SINGLE = "with degrees chosen for each stage"
+
+
+KEPT_LIMITS = ("bottleneck_time_s", "peak_memory_bytes")
+"""The limits on metrics that plans with degrees for each stage keep."""
 
 
 def refused_with_degrees(problem: Problem) -> list[Refusal]:
@@ -29,8 +34,10 @@ def refused_with_degrees(problem: Problem) -> list[Refusal]:
     alone = len(cluster.expanded_nodes()) == 1
     refuse("/cluster/nodes", "several nodes", "give one node with all devices", not alone)
     refuse("/cluster/links", "explicit links", "leave them out; the fabric joins all devices", bool(cluster.links))
-    limited = problem.limits.iteration_time_s is not None
-    refuse("/limits/iteration_time_s", "a limit on the iteration", "limit bottleneck_time_s", limited)
+    for field in Limits.model_fields:
+        limited = field not in KEPT_LIMITS and getattr(problem.limits, field) is not None
+        refuse(f"/limits/{field}", "this limit", f"limit {' or '.join(KEPT_LIMITS)}", limited)
+    refuse("/search/keep", "a plan to keep", "leave it out", problem.search.keep is not None)
     refuse("/constraints/pins", "pins", "write 'together' and 'cut_after' instead", bool(constraints.pins))
     refuse("/constraints/apart", "layers apart", "write 'cut_after' instead", bool(constraints.apart))
     return found + _refused_in_model(problem) + _refused_degrees(problem) + _refused_transfers(problem)
