@@ -3,6 +3,7 @@
 import numpy as np
 
 from partita.solver.costs import sum_by
+from partita.solver.kinds import fast_ranks
 from partita.solver.plans import Judge
 from partita.solver.targets import Target
 
@@ -37,7 +38,9 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     work = (figures.forward + figures.backward).astype(np.int64)
     by_group = sum_by(groups.group_of, work, len(groups))
     total, schedule = int(work.sum()), instance.schedule
-    load = max(-(-total // instance.num_ranks(num_stages)), int(by_group.max()))
+    ranks = fast_ranks(instance.topology, figures, instance.num_ranks(num_stages))
+    shared = -(-total // int(ranks)) if ranks.is_integer() else int(total / ranks * (1 - ROUNDING))
+    load = max(shared, int(by_group.max()))
     if metric == "bottleneck_time":
         return load
     microbatches = instance.microbatches

@@ -20,6 +20,7 @@ from partita.solver.divisions import balanced_sizes, uniform_sizes
 from partita.solver.domains import Domains, any_stage, pinned, within_window, within_work
 from partita.solver.figures import longest_time
 from partita.solver.group_moves import GroupSearch
+from partita.solver.kinds import by_time_of_kind, orders_of_kinds
 from partita.solver.local_search import LocalSearch, learn, stages_of
 from partita.solver.measure import graph_of
 from partita.solver.plans import Judged, Plan, Signature
@@ -111,16 +112,34 @@ class Configuration:
         except TimeOver:
             return
         self._start_from_cuts(cuts, deadline)
+        if len(judge.instance.topology.kinds) > 1 and judge.metric != "peak_memory" and not self.optional:
+            self._start_by_kinds(deadline)
+
+    def _start_by_kinds(self, deadline: Deadline) -> None:
+        """Start from plans that give every kind of device what it can do, the kinds in one order after another."""
+        judge, frame, view = self.tools.judge, self._frame, self.tools.view
+        for location in orders_of_kinds(judge.instance.topology, judge.figures, frame.pipeline.num_ranks):
+            kind = judge.instance.topology.kind_of[location[frame.pipeline.rank_of]]
+            price = by_time_of_kind(judge.figures, judge.groups, kind, judge.capacities)
+            try:
+                cuts = smallest_maximum(view, frame, price, deadline)
+            except TimeOver:
+                return
+            if cuts is not None:
+                self._start_from(cuts, deadline, location=location)
 
     def _start_from_cuts(self, cuts: IntArray | None, deadline: Deadline) -> None:
         """Start from a plan of intervals, its empty stages left out, if there is one."""
         if cuts is not None:
             self._start_from(cuts[np.flatnonzero(np.append(np.diff(cuts) > 0, True))], deadline)
 
-    def _start_from(self, cuts: IntArray, deadline: Deadline, improve: bool = True) -> None:
-        """Keep a plan of intervals and its paths, and improve it."""
+    def _start_from(
+        self, cuts: IntArray, deadline: Deadline, improve: bool = True, location: IntArray | None = None
+    ) -> None:
+        """Keep a plan of intervals and its paths, and improve it; its ranks are placed in order if not otherwise."""
         tools, judge = self.tools, self.tools.judge
-        location = judge.instance.topology.in_order(judge.instance.num_ranks(len(cuts) - 1))
+        if location is None:
+            location = judge.instance.topology.in_order(judge.instance.num_ranks(len(cuts) - 1))
         if location is None:
             return
         plan = Plan(stages_of(cuts), location)

@@ -164,8 +164,10 @@ class Instance:
 
     @property
     def roomiest(self) -> int:
-        """The kind of device with the most room, the reserve left out."""
-        return int(np.argmax(self.capacities - self.topology.reserves))
+        """The kind of device with the most room, the reserve left out, of those that a stage can be on."""
+        present = np.unique(self.topology.kind_of)
+        room = self.capacities - self.topology.reserves
+        return int(present[np.argmax(room[present])]) if len(present) else 0
 
 
 def one(choice: int | tuple[int, ...]) -> int:
