@@ -39,8 +39,8 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     by_group = sum_by(groups.group_of, work, len(groups))
     total, schedule = int(work.sum()), instance.schedule
     ranks = fast_ranks(instance.topology, figures, instance.num_ranks(num_stages))
-    shared = -(-total // int(ranks)) if ranks.is_integer() else int(total / ranks * (1 - ROUNDING))
-    load = max(shared, int(by_group.max()))
+    mean = -(-total // int(ranks)) if ranks.is_integer() else int(total / ranks * (1 - ROUNDING))
+    load = max(mean, int(by_group.max()))
     if metric == "bottleneck_time":
         return load
     microbatches = instance.microbatches

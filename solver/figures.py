@@ -115,14 +115,20 @@ def make_figures(instance: Instance, tick: float | None = None, blur: float = 0.
     )
 
 
+BUSY_PASSES = 3
+"""Passes of a microbatch that add up to the busy time of a rank: forward, input gradient, weight gradient."""
+
+
 def roundings(instance: Instance, longest_path: int) -> float:
     """Bound by how many ticks a makespan and what follows it can be off: half a one for each number added up.
 
     Each node on a path of the event graph adds up at most all layers, or all tensors of a transfer and its latency;
-    with ``blocking`` all tensors at both ends as well. A split backward pass takes two numbers from a layer. Every
-    weight may be synchronized once.
+    with ``blocking`` all tensors at both ends as well. By the host every tensor has a latency, and is moved twice. A
+    split backward pass takes two numbers from a layer. Every weight may be synchronized once.
     """
     layers, tensors = instance.num_layers * (2 if instance.schedule.splits else 1), len(instance.edges.producer) + 1
+    if instance.routing == "host":
+        tensors *= 4
     each = layers + 2 * tensors if instance.blocking else max(layers, tensors)
     return 0.5 * (longest_path * each + len(instance.weights.names) + instance.num_layers)
 
@@ -162,7 +168,7 @@ def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[
     for instance, num_stages in instances:
         of_stage = float(instance.layers.forward.sum() + instance.layers.backward.sum()) / num_stages
         off = roundings(instance, usual_path(instance, num_stages)) * tick
-        once, often = roundings(instance, 1) * tick, off / instance.microbatches
+        once, often = roundings(instance, BUSY_PASSES) * tick, off / instance.microbatches
         if max(once, often) > ACCURACY * of_stage:
             blur = max(blur, off)
     return tick, blur
