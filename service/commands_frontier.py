@@ -1,17 +1,14 @@
 """``partita frontier``."""
 
-import io
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from partita.service.commands_plan import ProblemName
-from partita.service.failures import BAD_INPUT, INFEASIBLE, NO_SOLUTION, Debug, Stopped, guarded
+from partita.service.failures import BAD_INPUT, Debug, Stopped, guarded
 
 if TYPE_CHECKING:
-    from partita.models.front import Front
-    from partita.models.problem import Problem
+    pass
 
 
 @guarded
@@ -38,6 +35,7 @@ def frontier(
     from partita.models.errors import InvalidInput
     from partita.models.front import FrontRequest
     from partita.service.commands_plan import with_options
+    from partita.service.delivery import deliver
     from partita.service.files import ProblemFile, check_writable
     from partita.service.interrupt import ends_at_once
     from partita.service.progress import watching_front
@@ -59,25 +57,4 @@ def frontier(
             front = find(asked, request.metrics, points, on_point=watch.report)
         except InvalidInput as error:
             raise file.refused(error.faults) from None
-    _deliver(front, asked, problem, json=json, output=output)
-
-
-def _deliver(front: "Front", problem: "Problem", name: str, *, json: bool, output: str | None) -> None:
-    """Write and print the front, and end with the exit code that its status has."""
-    from partita.service.files import stem, write_whole
-
-    if output is not None:
-        whole = front.model_copy(update={"problem": problem})
-        write_whole(output, whole.model_dump_json(indent=1) + "\n")
-    if json:
-        sys.stdout.buffer.write(front.model_dump_json(indent=1).encode() + b"\n")
-        sys.stdout.buffer.flush()
-    else:
-        from partita.service.report_front import print_front
-
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a name that the terminal cannot show is no error
-        print_front(front, problem, sys.stdout, title=stem(name))
-    code = {"infeasible": INFEASIBLE, "no_solution": NO_SOLUTION}.get(front.status, 0)
-    if code:
-        raise typer.Exit(code)
+    deliver(front, asked, problem, json=json, output=output)

@@ -1,17 +1,14 @@
 """``partita plan`` and ``partita evaluate``."""
 
-import io
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from partita.service.failures import BAD_INPUT, INFEASIBLE, NO_SOLUTION, Debug, Stopped, guarded
+from partita.service.failures import BAD_INPUT, Debug, Stopped, guarded
 
 if TYPE_CHECKING:
-    from partita.models.answer import Answer
     from partita.models.errors import InvalidInput
     from partita.models.problem import Problem
     from partita.service.files import PlanFile, ProblemFile
@@ -73,6 +70,7 @@ def plan(
     Exit codes: 0 done, 2 bad input, 3 infeasible, 4 no solution in time, 1 anything else.
     """
     from partita.models.errors import InvalidInput
+    from partita.service.delivery import deliver
     from partita.service.files import OrdersFile, PlanFile, ProblemFile, check_writable
     from partita.service.interrupt import ends_at_once
     from partita.service.progress import watching
@@ -98,7 +96,7 @@ def plan(
             answer = plan_problem(asked, on_progress=watch.report)
         except InvalidInput as error:
             raise file.refused(error.faults) from None
-    _deliver(answer, asked, problem, json=json, output=output)
+    deliver(answer, asked, problem, json=json, output=output)
 
 
 @guarded
@@ -125,6 +123,7 @@ def evaluate(
     Exit codes: 0 done, 2 bad input, 3 the plan breaks a limit, 1 anything else.
     """
     from partita.models.errors import InvalidInput
+    from partita.service.delivery import deliver
     from partita.service.files import PlanFile, ProblemFile, check_writable
     from partita.service.interrupt import ends_at_once
     from partita.service.progress import watching
@@ -141,7 +140,7 @@ def evaluate(
             answer = evaluate_given(asked.problem, given.plan, solve=solve, on_progress=watch.report)
         except InvalidInput as error:
             raise _blamed(error, asked, given) from None
-    _deliver(answer, asked.problem, problem, json=json, output=output)
+    deliver(answer, asked.problem, problem, json=json, output=output)
 
 
 def _check_one_input(names: dict[str, str | None]) -> None:
@@ -178,24 +177,3 @@ def with_options(problem: "Problem", given: dict[str, object]) -> "Problem":
         lines = [f"--{option}: {line.detail} (got {line.value})" for option, line in named]
         raise Stopped("; ".join(lines), BAD_INPUT) from None
     return problem.model_copy(update={"search": search})
-
-
-def _deliver(answer: "Answer", problem: "Problem", name: str, *, json: bool, output: str | None) -> None:
-    """Write and print the answer, and end with the exit code that its status has."""
-    from partita.service.files import stem, write_whole
-
-    if output is not None:
-        whole = answer.model_copy(update={"problem": problem})
-        write_whole(output, whole.model_dump_json(indent=1) + "\n")
-    if json:
-        sys.stdout.buffer.write(answer.model_dump_json(indent=1).encode() + b"\n")
-        sys.stdout.buffer.flush()
-    else:
-        from partita.service.report import print_report
-
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a name that the terminal cannot show is no error
-        print_report(answer, problem, sys.stdout, title=stem(name))
-    code = {"infeasible": INFEASIBLE, "no_solution": NO_SOLUTION}.get(answer.status, 0)
-    if code:
-        raise typer.Exit(code)
