@@ -11,7 +11,7 @@ from partita.service.proof import amount
 
 if TYPE_CHECKING:
     from partita.solver.frontier import FrontProgress
-    from partita.solver.planner import Progress
+    from partita.solver.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

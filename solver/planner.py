@@ -7,12 +7,11 @@ from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
 from partita.solver.infeasibility.explanation import explain
 from partita.solver.keeping import keep_in_front
-from partita.solver.session import OnProgress, Progress, Session
+from partita.solver.progress import OnProgress, Progress
+from partita.solver.session import Session
 from partita.solver.steady.answer import plan_steady_state
 from partita.solver.support import refuse_unsupported
 from partita.solver.tools import Tactics
-
-__all__ = ["OnProgress", "Progress", "plan_problem"]
 
 REPORTING_SHARE, MOST_REPORTING_S = 0.05, 0.2
 """Part of the time limit that is kept for evaluating and reporting what was found."""

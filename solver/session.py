@@ -1,7 +1,6 @@
 """One problem being planned: what is found becomes the answer, and every figure in it is evaluated anew."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import inf
 from time import monotonic
 
@@ -38,6 +37,7 @@ from partita.solver.figures import ACCURACY, roundings
 from partita.solver.intervals import IntervalView
 from partita.solver.measure import graph_of
 from partita.solver.plans import LIMIT_TOLERANCE, Judge, Judged, PlanPool
+from partita.solver.progress import OnProgress, Progress
 from partita.solver.ranking import Ranked, Ranking, configurations, rank
 from partita.solver.starts import start_of
 from partita.solver.targets import TIMES, counted, within_rounding
@@ -45,20 +45,6 @@ from partita.solver.ties import Level
 from partita.solver.tools import Counters, Tactics, Tools
 from partita.solver.variants import Variant, make_variants
 from partita.solver.yardstick import Yardstick, level_results, relative_gap, yardsticks
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a search is; objective values in seconds or bytes, None where unknown."""
-
-    phase: str
-    incumbent: float | None
-    bound: float | None
-    wall_s: float
-
-
-OnProgress = Callable[[Progress], None]
-
 
 SHARPENING_SHARE, BEYOND = 0.2, 8.0
 """The part of the time in which a plan is sought that tells which times matter, and up to how many times as long."""

@@ -8,7 +8,8 @@ from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
 from partita.solver.figures import ACCURACY
-from partita.solver.planner import OnProgress, plan_problem
+from partita.solver.planner import plan_problem
+from partita.solver.progress import OnProgress
 from partita.solver.review import review_plan
 from partita.solver.single_moves import BestMove, best_move
 

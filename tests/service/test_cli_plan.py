@@ -347,7 +347,7 @@ def test_progress_only_on_a_terminal(file, monkeypatch):
     seen = []
 
     def slow(problem, *, on_progress):
-        from partita.solver.planner import Progress
+        from partita.solver.progress import Progress
 
         seen.append(on_progress)
         on_progress(Progress("searching", 12.0, None, 0.1))
