@@ -127,7 +127,8 @@ class Infeasibility(Model):
     limits_in_force
         The limits that together leave no plan.
     smallest_change
-        The smallest change that would allow one; None if none was found.
+        The smallest change that would allow one; with ``findings``, which arithmetic gives, what is needed at least.
+        None if none was found.
     core
         Where arithmetic shows no reason: limits that cannot be kept together, whatever else is given up.
     minimal
@@ -137,7 +138,7 @@ class Infeasibility(Model):
         Single changes of which each allows a plan that keeps everything else, smallest first; fewer microbatches, with
         which an iteration does less, come last.
     all_tried
-        Whether it is known of every change if it works; False where that was not sought, or time ran out.
+        Whether it is known of every change whether it works; False where that was not sought, or time ran out.
     """
 
     message: str
@@ -168,7 +169,7 @@ class Move(Model):
     ranks, devices
         Whose devices change, and the new devices of each.
     objective_value
-        That of the plan after the move, in the unit of the objective.
+        That of the plan after the move, in the unit of the objective; of a list of metrics by the first that changes.
     gain
         By how much that is better than before, in the same unit; negative where the move makes a plan possible that
         breaks limits, at a worse value.
@@ -199,7 +200,8 @@ class Comparison(Model):
         The objective of the best plan found, and the proven bound on any plan's; None if unknown.
     gap
         By how much the best plan found is better, as a fraction of the given plan's value; negative where the given
-        plan is better because it breaks limits. None if unknown.
+        plan is better because it breaks limits. Of a list of metrics by the first that tells the two apart. None if
+        unknown.
     move
         The single move that improves the plan most or, where it breaks limits, the best one after which it breaks
         none; None where there is no such move.
@@ -242,7 +244,7 @@ class Answer(Model):
     levels
         Where the objective is a list of metrics: what is known of each. The status is ``optimal`` where all are proven.
     candidates
-        The plans, best first.
+        The plans, best first, after one that ``search.keep`` keeps.
     schedules
         Where several schedules are compared: what was found under each, best first.
     baselines

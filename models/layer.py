@@ -51,9 +51,10 @@ class LayerOption(Model):
     ----------
     device, recompute, tensor_parallel, scenario
         When the option applies: on this kind of device, with this kind of recompute, at this degree of tensor
-        parallelism, in this scenario. At least one is given; all that are given must hold.
+        parallelism, in this scenario. At least one is given; all that are given must hold. Where several options
+        apply, the one that gives more of these counts, and of equally many the later one, field by field.
     forward_s, backward_s, weight_gradient_s
-        Seconds of one microbatch, as in ``Layer``.
+        Seconds of one microbatch, as in ``Layer``; divided by the device's speed unless the option names a device.
     activation_bytes, weight_gradient_bytes, workspace_bytes, weight_bytes, buffer_bytes, output_bytes
         Bytes, as in ``Layer``.
     """

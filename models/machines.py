@@ -36,7 +36,7 @@ class Device(Model):
     reserve_bytes
         The part kept free on purpose.
     speed
-        Divides the reference times of layers that have no option for this kind: 2.0 is twice as fast.
+        Divides every time that no option naming this kind gives: 2.0 is twice as fast.
     """
 
     memory_bytes: PositiveBytes

@@ -55,7 +55,7 @@ Objective = Annotated[
     Annotated[MetricName, Tag("(name)")]
     | Annotated[dict[WeightedMetric, Annotated[float, Field(ge=1e-30, le=1e30)]], Field(min_length=1), Tag("(weights)")]
     | Annotated[Many[MetricName], Field(min_length=1), AfterValidator(_different), Tag("(list)")],
-    Discriminator(_objective_form, custom_error_type="objective_form", custom_error_message="neither form"),
+    Discriminator(_objective_form, custom_error_type="objective_form", custom_error_message="none of the forms"),
 ]
 """One metric by name, the weights of a sum of metrics to be minimized, or a list of metrics: among the plans that are
 best by the first, those that are best by the second, and so on."""

@@ -1,10 +1,10 @@
 """How long and how the solver searches."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from partita.models.base import Model
+from partita.models.base import Faults, Model
 from partita.models.plan import GivenPlan
 
 SolverName = Literal["auto", "cp-sat", "highs"]
@@ -44,3 +44,12 @@ class Search(Model):
     workers: Annotated[int, Field(ge=1, le=64)] = 2
     keep: GivenPlan | None = None
     keep_if_within: Annotated[float, Field(ge=0, le=MAX_KEEPING)] = 0.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = Faults()
+        if self.keep_if_within > 0 and self.keep is None:
+            detail = "there is no plan to keep; name it in keep, or leave this out"
+            faults.add(("keep_if_within",), detail, self.keep_if_within, "missing")
+        faults.raise_if_any("Search")
+        return self

@@ -149,7 +149,7 @@ EVALUATIONS: dict[str, dict[str, Any]] = {
         "value": {"problem": CHAIN, "plan": {"stage_sizes": [3, 1, 2]}},
     },
     "stages": {
-        "summary": "A plan by its layers and devices, the best one",
+        "summary": "A plan by its layers and devices, and the exchange that improves it most",
         "value": {
             "problem": GRAPH,
             "plan": {
@@ -170,7 +170,7 @@ EVALUATIONS: dict[str, dict[str, Any]] = {
 
 FRONTIERS: dict[str, dict[str, Any]] = {
     "time_and_memory": {
-        "summary": "What an hour costs in memory: iteration time against peak memory",
+        "summary": "Iteration time against peak memory",
         "value": {"problem": CHAIN, "metrics": ["iteration_time_s", "peak_memory_bytes"], "points": 10},
     },
 }

@@ -66,7 +66,8 @@ def openapi_document(settings: Settings) -> Document:
 _PLAN = (
     "Find ranked plans for a problem",
     "The body is a problem. The answer comes when the search ends, within the problem's own search.time_limit_s; its "
-    "status is optimal, feasible, infeasible (with the reason and what would help) or no_solution (no time was left).",
+    "status is optimal, feasible, infeasible (with the reason and what would help) or no_solution (the time ran out "
+    "first).",
 )
 _EVALUATE = (
     "Price a given plan",

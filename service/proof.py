@@ -7,14 +7,21 @@ from partita.models.answer_plan import Metrics
 from partita.models.objective import FIELDS, Objective
 from partita.service.wording import percent, seconds, significant, sized
 
-TEXTS = {
-    "iteration_time": "Iteration time",
+METRICS = {
+    "iteration_time_s": "Iteration time",
     "tokens_per_second": "Tokens per second",
-    "peak_memory": "Peak memory",
-    "bottleneck_time": "Bottleneck time",
+    "peak_memory_bytes": "Peak memory",
+    "bottleneck_time_s": "Bottleneck time",
+    "microbatches_per_second": "Microbatches per second",
     "num_devices": "Devices",
     "inter_node_bytes": "Between nodes",
 }
+"""The metrics in words, by their fields."""
+
+RESOLVED = 1e-4
+"""The largest gap that a solver which works in floating point cannot tell from none."""
+
+TEXTS = {name: METRICS[field] for name, field in FIELDS.items()}
 """The named objectives in words."""
 
 IN_A_SENTENCE = {"num_devices": "number of devices", "inter_node_bytes": "number of bytes between nodes"}
@@ -40,12 +47,18 @@ def amount(objective: Objective, value: float) -> str:
     """Write a value of the objective with its unit; of a list, of its first metric."""
     if is_weighted(objective):
         return significant(value)
-    name = first_of(objective)
-    if name in ("peak_memory", "inter_node_bytes"):
+    return metric_amount(FIELDS[str(first_of(objective))], value)
+
+
+def metric_amount(field: str, value: float) -> str:
+    """Write a value of a metric, given by its field, with its unit."""
+    if field.endswith("_s"):
+        return seconds(value)
+    if field.endswith("_bytes"):
         return sized(value)
-    if name == "num_devices":
+    if field == "num_devices":
         return str(round(value))
-    return f"{significant(value)} tokens/s" if name == "tokens_per_second" else seconds(value)
+    return f"{significant(value)} {field.partition('_')[0]}/s"
 
 
 def objective_value(objective: Objective, metrics: Metrics) -> str:
@@ -61,12 +74,13 @@ def proof_sentence(answer: Answer) -> str:
     """Say in one plain sentence what the bound proves of the best candidate."""
     name = IN_A_SENTENCE.get(str(first_of(answer.objective)), objective_text(answer.objective).lower())
     value = objective_value(answer.objective, answer.candidates[0].metrics)
-    if answer.status == "optimal" and not answer.relative_gap:
-        return f"Proven optimal: no plan has a better {name} than {value}{_further(answer)}."
+    gap = answer.relative_gap
+    if answer.status == "optimal" and (gap or 0.0) < RESOLVED:
+        within = f", to within {gap:.1g} of it" if gap else ""
+        return f"Proven optimal: no plan has a better {name} than {value}{within}{_further(answer)}."
     if answer.best_bound is None:
         return f"Nothing is proven about other plans; this one's {name} is {value}."
     bound = amount(answer.objective, answer.best_bound)
-    gap = answer.relative_gap
     rest = "" if gap is None else f", so this one is at most {percent(gap)} from the best"
     return f"No plan can have a better {name} than {bound}; this one has {value}{rest}."
 

@@ -1,7 +1,6 @@
 """An answer as a report for people."""
 
 from collections.abc import Iterator
-from io import StringIO
 from math import isclose
 from typing import IO
 
@@ -15,6 +14,7 @@ from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
 from partita.service.comparison_words import comparison_sentences
+from partita.service.printing import console_for
 from partita.service.proof import objective_text, objective_value, proof_sentence
 from partita.service.report_reasons import why_not
 from partita.service.report_tables import (
@@ -27,10 +27,8 @@ from partita.service.report_tables import (
     stage_table,
 )
 from partita.service.schedule_words import schedule_name
-from partita.service.wording import NO_BREAK, SAME, counted, percent, seconds, significant, sized, unbroken
+from partita.service.wording import SAME, counted, percent, seconds, significant, sized, unbroken
 
-PIPED_WIDTH = 120
-"""Columns of a report that goes to a file."""
 BASELINES = {"uniform": "with equal numbers of layers", "balanced_time": "with balanced stage times"}
 """The simple rules in words."""
 
@@ -49,14 +47,8 @@ def print_report(answer: Answer, problem: Problem, file: IO[str], *, title: str 
     title
         What to call a model that has no name of its own, such as the name of the problem's file.
     """
-    terminal, text = file.isatty(), StringIO()
-    width = None if terminal else PIPED_WIDTH
-    console = Console(
-        file=text, width=width, force_terminal=terminal, markup=False, highlight=False, emoji=False, soft_wrap=False
-    )
-    _print(answer, problem, console, title)
-    lines = text.getvalue().replace(NO_BREAK, " ").splitlines()
-    file.write("".join(f"{line.rstrip()}\n" for line in lines))
+    with console_for(file) as console:
+        _print(answer, problem, console, title)
 
 
 def _print(answer: Answer, problem: Problem, console: Console, title: str | None) -> None:
@@ -106,13 +98,18 @@ def _devices(answer: Answer, problem: Problem) -> str:
 def _headline(answer: Answer, problem: Problem, title: str | None) -> str:
     """Say in one line what was asked and how it ended."""
     stages = f"{counted(len(answer.candidates[0].stages), 'stage')}, " if answer.candidates else ""
-    unnamed = problem.model.name == ModelProfile.model_fields["name"].default
     return (
-        f"{title if title and unnamed else problem.model.name}: {counted(len(problem.model.layers), 'layer')}, {stages}"
+        f"{named_model(problem, title)}: {counted(len(problem.model.layers), 'layer')}, {stages}"
         f"{_schedule_text(answer, problem)}, "
         f"{counted(problem.training.num_microbatches, 'microbatch', 'microbatches')}, "
         f"{_devices(answer, problem)}: {answer.status.replace('_', ' ')}"
     )
+
+
+def named_model(problem: Problem, title: str | None) -> str:
+    """Give the name of the model, or the title where it has none of its own."""
+    unnamed = problem.model.name == ModelProfile.model_fields["name"].default
+    return title if title and unnamed else problem.model.name
 
 
 def _schedule_text(answer: Answer, problem: Problem) -> str:

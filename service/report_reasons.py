@@ -25,7 +25,7 @@ def why_not(infeasibility: Infeasibility, objective: Objective) -> Iterator[str]
     elif infeasibility.minimal:
         yield "Even without all of these limits there is no plan."
     elif infeasibility.smallest_change:
-        yield f"Smallest change that would do: {infeasibility.smallest_change}"
+        yield f"Needed at least: {infeasibility.smallest_change}"
 
 
 def _core(infeasibility: Infeasibility) -> Iterator[str]:

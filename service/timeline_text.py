@@ -2,21 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import StringIO
 from itertools import groupby
 from typing import IO
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 from partita.models.answer import Candidate
+from partita.service.printing import console_for
 from partita.service.timeline_words import KINDS, critical_sentence, rank_name
-from partita.service.wording import NO_BREAK, counted, percent, seconds, unbroken
+from partita.service.wording import counted, percent, seconds, unbroken
 from partita.solver.timeline import Action, Timeline
 
-PIPED_WIDTH = 120
-"""Columns of a text that goes to a file."""
 LEAST_CELLS = 20
 """Columns of time in the narrowest terminal."""
 IDLE, LATER, IDLE_ROW = ".", "'", "idle"
@@ -35,13 +32,9 @@ Cell = Action | None
 
 def print_timeline(timeline: Timeline, candidate: Candidate, file: IO[str]) -> None:
     """Print a timeline, with color where the file is a terminal."""
-    terminal, text = file.isatty(), StringIO()
-    width = None if terminal else PIPED_WIDTH
-    console = Console(file=text, width=width, force_terminal=terminal, markup=False, highlight=False, emoji=False)
-    for line in _lines(timeline, candidate, console.width):
-        console.print(unbroken(line) if isinstance(line, str) else line)
-    lines = text.getvalue().replace(NO_BREAK, " ").splitlines()
-    file.write("".join(f"{line.rstrip()}\n" for line in lines))
+    with console_for(file) as console:
+        for line in _lines(timeline, candidate, console.width):
+            console.print(unbroken(line) if isinstance(line, str) else line)
 
 
 def _lines(timeline: Timeline, candidate: Candidate, width: int) -> Iterator[str | Text]:

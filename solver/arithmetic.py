@@ -171,7 +171,7 @@ def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
     if not findings:
         return None
     timed = all(finding.unit == "s" for finding in findings)
-    return report(f"a {'time ' if timed else ''}limit is below what any plan needs", findings, changes[0])
+    return report(f"a {'time ' if timed else ''}limit is below what any plan needs", findings, " and ".join(changes))
 
 
 def _too_few_places(judge: Judge, stage_counts: list[int]) -> Infeasibility:

@@ -39,7 +39,8 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     by_group = sum_by(groups.group_of, work, len(groups))
     total, schedule = int(work.sum()), instance.schedule
     ranks = fast_ranks(instance.topology, figures, instance.num_ranks(num_stages))
-    mean = -(-total // int(ranks)) if ranks.is_integer() else int(total / ranks * (1 - ROUNDING))
+    one_kind = len(instance.topology.kinds) == 1
+    mean = -(-total // int(ranks)) if one_kind else int(total / ranks * (1 - ROUNDING))
     load = max(mean, int(by_group.max()))
     if metric == "bottleneck_time":
         return load

@@ -1,7 +1,8 @@
 """The exact search for plans of one number of stages (or of up to so many, where the front may be left out).
 
-Rounds: prune with the best plan known, solve the program for something better, measure what it found, add the path
-that decided its makespan as a cut. When nothing better is left, the best plan is proven.
+Chains are searched rank by rank first, over shortest ways. Then rounds: prune with the best plan known, solve the
+program for something better, measure what it found, add the path that decided its makespan as a cut. When nothing
+better is left, the best plan is proven.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ class Configuration:
     Attributes
     ----------
     bound
-        Proven: every plan that was not excluded so far has at least this objective, in ticks or bytes.
+        Proven: every plan that was not excluded so far has at least this objective, as it is counted.
     """
 
     def __init__(self, tools: Tools, num_stages: int, optional: int = 0, known_cuts: CutPool | None = None) -> None:

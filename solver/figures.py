@@ -127,8 +127,8 @@ def roundings(instance: Instance, longest_path: int) -> float:
     split backward pass takes two numbers from a layer. Every weight may be synchronized once.
     """
     layers, tensors = instance.num_layers * (2 if instance.schedule.splits else 1), len(instance.edges.producer) + 1
-    if instance.routing == "host":
-        tensors *= 4
+    if instance.routing == "host":  # every reader moves a gradient of its own
+        tensors = 4 * (tensors + sum(len(readers) for readers in instance.edges.consumers))
     each = layers + 2 * tensors if instance.blocking else max(layers, tensors)
     return 0.5 * (longest_path * each + len(instance.weights.names) + instance.num_layers)
 

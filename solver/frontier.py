@@ -19,8 +19,9 @@ from partita.models.objective import FIELDS, MetricName
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
 from partita.solver.gaps import Gaps
+from partita.solver.infeasibility.explanation import explain
 from partita.solver.session import Session
-from partita.solver.support import refuse_unsupported
+from partita.solver.support import refuse_degrees_per_stage, refuse_unsupported
 from partita.solver.targets import TIMES
 from partita.solver.tools import Tactics
 
@@ -71,6 +72,7 @@ def frontier(
     started, limit = monotonic(), problem.search.time_limit_s
     deadline = Deadline(started, started + limit - min(MOST_REPORTING_S, REPORTING_SHARE * limit))
     asked = validate(FrontRequest, {"problem": problem, "metrics": list(metrics), "points": points})
+    refuse_degrees_per_stage(problem, "a front")
     refuse_unsupported(problem)
     if problem.search.solver == "highs":
         text = (
@@ -199,15 +201,16 @@ class _Search:
         return points
 
     def _report(self, status: FrontStatus, regions: list[Region], first: Answer) -> Front:
+        problem, reason = self._asked.problem, first.infeasibility
         return Front(
             status=status,
             metrics=self._asked.metrics,
             points=tuple(self._points()),
             unexplored=tuple(regions),
-            infeasibility=first.infeasibility,
+            infeasibility=None if reason is None else explain(problem, reason, self._deadline),
             assumptions=first.assumptions,
             warnings=first.warnings,
             solver=self._effort,
-            problem_digest=problem_digest(self._asked.problem),
+            problem_digest=problem_digest(problem),
             version=__version__,
         )

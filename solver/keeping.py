@@ -3,9 +3,9 @@
 from partita.models.answer import Answer, Candidate
 from partita.models.errors import InvalidInput
 from partita.solver.deadline import Deadline
-from partita.solver.figures import ACCURACY
 from partita.solver.review import Priced, review_plan
 from partita.solver.session import Session
+from partita.solver.yardstick import better, deciding, levels_of_another
 
 
 def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answer:
@@ -34,21 +34,19 @@ def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answe
     if priced.findings:
         return _warned(answer, f"search.keep no longer fits: {priced.findings[0].message}; planned anew")
     best = answer.candidates[0] if answer.candidates else None
-    ours, theirs = session.reported(priced.candidate), None if best is None else session.reported(best)
+    kept = _in_front(answer, priced, session, deadline)
+    if best is None or not better(session.sticks, best.metrics, priced.candidate.metrics):
+        return kept if best is None else kept.model_copy(update={"status": answer.status})
+    stick = deciding(session.sticks, best.metrics, priced.candidate.metrics)
+    ours, theirs = stick.reported(priced.candidate.metrics), stick.reported(best.metrics)
     if ours is None or theirs is None:
-        return _in_front(answer, priced, session, deadline)
-    better = session.yardstick.gain(ours, theirs)
-    if better <= ACCURACY * abs(ours):
-        status = answer.status
-        return _in_front(answer, priced, session, deadline).model_copy(update={"status": status})
-    part = better / abs(ours)
-    objective = session.problem.objective
-    name = objective if isinstance(objective, str) else "objective"
+        return kept
+    part = stick.gain(ours, theirs) / abs(ours)
+    name = stick.objective if isinstance(stick.objective, str) else "objective"
     numbers = f"its {name} is {ours:.6g}, the best plan found has {theirs:.6g}, {100 * part:.3g} % better"
     allowed = f"search.keep_if_within = {search.keep_if_within:g}"
     if part > search.keep_if_within:
         return _warned(answer, f"search.keep is replaced: {numbers}, more than {allowed}")
-    kept = _in_front(answer, priced, session, deadline)
     return _warned(kept, f"search.keep stays in front: {numbers}, no more than {allowed}")
 
 
@@ -68,6 +66,7 @@ def _in_front(answer: Answer, priced: Priced, session: Session, deadline: Deadli
             "candidates": (first, *ranked[1:]),
             "best_bound": anew.best_bound,
             "relative_gap": anew.relative_gap,
+            "levels": levels_of_another(session.sticks, answer.levels, priced.candidate.metrics),
             "baselines": anew.baselines,
         }
     )

@@ -45,8 +45,8 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
     session = Session(problem, Tactics())
     answer = keep_in_front(session.answer(deadline, on_progress), session, deadline)
     reason = answer.infeasibility
-    if reason is None or reason.findings:
+    if reason is None:
         return answer
-    if on_progress is not None:
+    if on_progress is not None and not reason.findings:
         on_progress(Progress("explaining why there is no plan", None, None, deadline.elapsed))
     return answer.model_copy(update={"infeasibility": explain(problem, reason, deadline)})

@@ -99,7 +99,7 @@ class _Undecided(Exception):
 
 
 class RankSearch:
-    """Raises the bound of a configuration with two stages on every rank.
+    """Raises the bound of a configuration with one or two stages on every rank.
 
     Parameters
     ----------
@@ -121,6 +121,8 @@ class RankSearch:
     ) -> None:
         self._view, self._frame, self._pool = view, frame, pool
         self._trials, self._allowed = trials, allowed
+        instance = view.instance
+        self._step = int(view.figures.time(instance.factors.step_s)) if instance.trains else 0
         self._best = self._sought = 0
         self._seen: set[bytes] = set()
 
@@ -171,9 +173,11 @@ class RankSearch:
         self._sought = most
         cutoffs = self._allowed(most)
         assert cutoffs.makespan is not None
-        after, least = most - cutoffs.makespan, most + 1
+        least = most + 1
         for network in self._networks(cutoffs, deadline):
-            least = min(least, after + self._search(network, cutoffs.makespan, deadline))
+            found = self._search(network, cutoffs.makespan, deadline)
+            if found <= cutoffs.makespan:  # what follows the makespan depends on the plan, but for the step
+                least = min(least, found + self._step)
         return least
 
     def _networks(self, cutoffs: Cutoffs, deadline: Deadline) -> Iterator[RankNetwork]:

@@ -16,7 +16,7 @@ from partita.solver.tools import Tools
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A plan and the proven bound, in ticks or bytes, on all plans that do not come before it."""
+    """A plan and the proven bound, as the objective is counted, on all plans that do not come before it."""
 
     judged: Judged
     bound: int
@@ -31,7 +31,7 @@ class Ranking:
     candidates
         The plans, best first.
     bound
-        Proven bound on the objective of any plan, in ticks or bytes.
+        Proven bound on the objective of any plan, as it is counted.
     bounds
         The same by variant.
     exhausted

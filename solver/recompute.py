@@ -10,6 +10,7 @@ from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
 from partita.solver.measure import graph_of
+from partita.solver.targets import aims_at_memory
 
 MOST_STATES = 20_000
 """Undominated choices for the layers of one rank that are kept; beyond it the cheapest are, and more is a guess."""
@@ -55,7 +56,7 @@ def best_plan(instance: Instance, figures: Figures, stage: IntArray, location: I
     plan = LayerPlan(stage, location, np.zeros_like(stage))
     if not instance.ways.choosable:
         return plan
-    graph, smallest = graph_of(instance, plan.num_stages), instance.problem.objective == "peak_memory"
+    graph, smallest = graph_of(instance, plan.num_stages), aims_at_memory(instance.problem.objective)
     return replace(plan, option=choose_options(instance, figures, plan, graph, instance.capacities, smallest))
 
 

@@ -92,7 +92,7 @@ def review_plan(problem: Problem, given: GivenPlan, session: Session | None = No
         When the problem cannot be planned yet; when the plan names what does not exist, leaves out a layer, puts a
         layer before one that it reads, or when no schedule can run it. Pointers start at ``/plan``.
     """
-    refuse_degrees_per_stage(problem, "evaluating plans")
+    refuse_degrees_per_stage(problem, "evaluation")
     refuse_unsupported(problem)
     priced: list[Priced] = []
     refused: dict[str, InvalidInput] = {}

@@ -80,7 +80,7 @@ class Session:
         self.backend = _backend(problem)
 
     @property
-    def _yardsticks(self) -> list[Yardstick]:
+    def sticks(self) -> list[Yardstick]:
         """The objective in the user's units, level by level."""
         first = self.variants[0]
         return yardsticks(self.problem.objective, self._judge.levels, first.instance, self._judge.figures)
@@ -88,7 +88,7 @@ class Session:
     @property
     def yardstick(self) -> Yardstick:
         """The first level of the objective in the user's units."""
-        return self._yardsticks[0]
+        return self.sticks[0]
 
     @property
     def _judge(self) -> Judge:
@@ -173,14 +173,12 @@ class Session:
 
     def _tools(self, variant: Variant, plans: PlanPool, counters: Counters) -> Tools:
         judge = variant.judge
-        # Memory is no reason to recompute more: with a choice of recompute, time alone orders plans.
-        breaks_ties = self.backend.exact and not variant.instance.ways.choosable
         return Tools(
             judge=judge,
             view=IntervalView(variant.instance, judge.figures, judge.groups),
             ancestry=None if judge.groups.total_order else find_ancestry(judge.groups),
             backend=self.backend,
-            tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if breaks_ties else None,
+            tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if self.backend.exact else None,
             plans=plans,
             counters=counters,
             tactics=self._tactics,
@@ -254,7 +252,7 @@ class Session:
         levels: Sequence[Level] = (),
     ) -> Answer:
         status, bound, gap = proof
-        results = level_results(self._yardsticks, levels, candidates[0].metrics, bound) if candidates else ()
+        results = level_results(self.sticks, levels, candidates[0].metrics, bound) if candidates else ()
         found, instance = {}, self.variants[0].instance
         if evaluator is not None:
             found = baselines(evaluator, self._judge.figures, len(candidates[0].stages))
@@ -382,7 +380,7 @@ class Session:
 
     def preference(self, metrics: Metrics) -> tuple[float, ...]:
         """Give numbers that are smaller for a better plan, by level of the objective."""
-        return tuple(each.preference(metrics) for each in self._yardsticks)
+        return tuple(each.preference(metrics) for each in self.sticks)
 
 
 def _backend(problem: Problem) -> Backend:

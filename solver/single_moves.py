@@ -7,6 +7,7 @@ from itertools import chain, combinations, islice
 import numpy as np
 
 from partita.models.answer import Move, MoveKind
+from partita.models.answer_plan import Metrics
 from partita.models.cluster import ExpandedNode
 from partita.models.constraints import Constraints
 from partita.models.naming import quoted
@@ -25,7 +26,7 @@ from partita.solver.recompute import best_plan
 from partita.solver.review import Priced, broken
 from partita.solver.session import Session
 from partita.solver.starts import stage_of_groups
-from partita.solver.yardstick import better
+from partita.solver.yardstick import better, deciding
 
 MOST_OF_A_KIND, MOST_ENTRIES, LEAST_OF_A_KIND = 4096, 50_000_000, 64
 """Moves of one kind that are measured: at most so many; fewer where a plan has many actions and layers, but not less
@@ -94,40 +95,41 @@ def best_move(priced: Priced, session: Session, deadline: Deadline) -> BestMove:
     measured = 0
     neighbors = Neighborhood(priced)
     evaluator = Evaluator(neighbors.instance)
-    ranked: list[tuple[tuple[float, ...], Changed]] = []
+    ranked: list[tuple[Metrics, Changed]] = []
+    now = priced.candidate.metrics
     for batch in _batches(neighbors.all(), deadline):
         measured += len(batch)
         all_measures = evaluator.measure_all([each.plan for each in batch])
         for changed, measures in zip(batch, all_measures, strict=True):
             location = changed.plan.location
             if evaluator.instance.fits(location, measures.memory.by_rank):  # the others need no report to be refused
-                ranked.append((session.preference(evaluator.metrics(measures, location)), changed))
-    ranked.sort(key=lambda each: each[0])
-    now = session.preference(priced.candidate.metrics)
+                ranked.append((evaluator.metrics(measures, location), changed))
+    ranked.sort(key=lambda each: session.preference(each[0]))
     if not priced.findings:
-        ranked = [each for each in ranked if better(each[0], now)]
+        ranked = [each for each in ranked if better(session.sticks, each[0], now)]
     complete = neighbors.complete and not deadline.passed and len(ranked) <= MOST_CHECKED
     move = next(_allowed(ranked[:MOST_CHECKED], priced, session, evaluator, deadline), None)
     return BestMove(move, measured, complete)
 
 
 def _allowed(
-    ranked: list[tuple[tuple[float, ...], Changed]],
+    ranked: list[tuple[Metrics, Changed]],
     priced: Priced,
     session: Session,
     evaluator: Evaluator,
     deadline: Deadline,
 ) -> Iterator[Move]:
     """Give the moves after which the plan breaks no limit, in their order, each priced by the referee."""
-    before = session.reported(priced.candidate)
+    now = priced.candidate.metrics
     for _, changed in ranked:
         if deadline.passed:
             return
         candidate = evaluator.candidate(changed.plan, 1, changed.devices)
-        after = session.reported(candidate)
+        stick = deciding(session.sticks, candidate.metrics, now)
+        before, after = stick.reported(now), stick.reported(candidate.metrics)
         if before is None or after is None or broken(evaluator.instance, candidate, changed.plan.stage):
             continue
-        yield _reported(changed, before, after, session.yardstick.gain(before, after))
+        yield _reported(changed, before, after, stick.gain(before, after))
 
 
 def _batches(all_: Iterator[Changed], deadline: Deadline) -> Iterator[list[Changed]]:

@@ -40,7 +40,7 @@ def start_of(variant: Variant, stage_counts: Sequence[int]) -> Judged | None:
     if stage is None or int(stage.max()) + 1 not in stage_counts or not nodes <= topology.nodes.keys():
         return None
     location = locations_of(topology, len(laid.plan.location), laid.devices)
-    return variant.judge.judge([Plan(stage, location)])[0]
+    return variant.judge.judge([Plan(stage, location, laid.plan.option)])[0]
 
 
 def stage_of_groups(groups: Groups, stage: IntArray) -> IntArray | None:

@@ -100,6 +100,12 @@ def single(metric: str) -> Target:
 MEMORY = single("peak_memory")
 
 
+def aims_at_memory(objective: Objective) -> bool:
+    """Tell whether what is minimized first is peak memory alone."""
+    first = objective[0] if isinstance(objective, tuple) else objective
+    return first == "peak_memory" if isinstance(first, str) else set(first) == {"peak_memory_bytes"}
+
+
 def counted(measures: Measures) -> dict[str, int]:
     """Give all metrics of a plan measured in ticks."""
     return {

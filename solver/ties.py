@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from partita.solver.bounds import least_objective
 from partita.solver.configuration import Configuration
 from partita.solver.deadline import Deadline
-from partita.solver.plans import Judged, PlanPool, Signature
+from partita.solver.plans import Judged, Plan, PlanPool, Signature
 from partita.solver.targets import MEMORY, Target, within_rounding
 
 
@@ -89,7 +89,7 @@ def best_among_equals(
         _search(equals, ranked, before, deadline, warm=False)
         found = equals.plans.best(ranked)
         if found is not None and found.measures.peak_memory < best.measures.peak_memory:
-            best = found
+            best = _recomputing_least(found, equals, judge.levels)
     again = judges[best.variant].rejudge(best)
     assert again is not None, "a plan that keeps narrower limits keeps the first ones"
     return again, levels
@@ -105,3 +105,15 @@ def _search(equals: Equals, ranked: set[Signature], before: list[Judged], deadli
         if first is None or configuration.bound < first.objective:
             finished &= configuration.search(first, before, deadline, lambda bound: None)
     return finished
+
+
+def _recomputing_least(found: Judged, equals: Equals, levels: Sequence[Target]) -> Judged:
+    """Give a plan with the options of recompute that take the least time within its peak memory.
+
+    The search that broke the tie minds only the fullest device, and may recompute elsewhere for nothing.
+    """
+    for each in equals.open_:
+        if each.variant == found.variant and each.tools.judge.instance.ways.choosable:
+            judge = each.tools.judge.keeping(MEMORY, found.measures.peak_memory).aiming(levels)
+            return judge.judge([Plan(found.plan.stage, found.plan.location)])[0] or found
+    return found

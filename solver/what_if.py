@@ -4,14 +4,16 @@ from time import monotonic
 from typing import Any
 
 from partita.models.answer import Answer, Comparison
+from partita.models.answer_plan import Metrics
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
-from partita.solver.figures import ACCURACY
 from partita.solver.planner import plan_problem
 from partita.solver.progress import OnProgress
 from partita.solver.review import review_plan
+from partita.solver.session import Session
 from partita.solver.single_moves import BestMove, best_move
+from partita.solver.yardstick import better, deciding, levels_of_another
 
 MOVES_SHARE = 0.3
 """The part of the time limit in which moves are measured; what is left of it belongs to the search."""
@@ -48,27 +50,39 @@ def evaluate_given(
     """
     deadline = Deadline.after(problem.search.time_limit_s)
     review = review_plan(problem, given)
-    session, value = review.session, review.session.reported(review.best.candidate)
+    session, ours = review.session, review.best.candidate.metrics
     moves = best_move(review.best, session, Deadline(deadline.started, monotonic() + MOVES_SHARE * deadline.remaining))
     if not solve:
         return review.answer(deadline).model_copy(update={"comparison": _compared(moves)})
     found = plan_problem(_starting_from(problem, given, deadline), on_progress=on_progress)
-    best = session.reported(found.candidates[0]) if found.candidates else None
-    behind = None
-    if value is not None and best is not None:
-        behind = session.yardstick.gain(value, best) / abs(value) if value else 0.0
+    best = found.candidates[0].metrics if found.candidates else None
     answer = review.answer(deadline, found.best_bound)
-    closed = answer.status == "feasible" and found.status == "optimal" and behind is not None and behind <= ACCURACY
+    proven = answer.status == "feasible" and found.status == "optimal"
+    closed = proven and best is not None and not better(session.sticks, best, ours)
     effort = found.solver and found.solver.model_copy(update={"wall_s": round(deadline.elapsed, 6)})
     return answer.model_copy(
         update={
             "status": "optimal" if closed else answer.status,
             "solver": effort,
+            "levels": levels_of_another(session.sticks, found.levels, ours),
             "comparison": _compared(
-                moves, best_status=found.status, best_value=best, best_bound=found.best_bound, gap=behind
+                moves,
+                best_status=found.status,
+                best_value=None if best is None else session.yardstick.reported(best),
+                best_bound=found.best_bound,
+                gap=None if best is None else _behind(session, ours, best),
             ),
         }
     )
+
+
+def _behind(session: Session, ours: Metrics, best: Metrics) -> float | None:
+    """Give by how much another plan is better, as a fraction, at the level of the objective that decides."""
+    stick = deciding(session.sticks, best, ours)
+    value, other = stick.reported(ours), stick.reported(best)
+    if value is None or other is None:
+        return None
+    return stick.gain(value, other) / abs(value) if value else 0.0
 
 
 def _compared(moves: BestMove, **best: Any) -> Comparison:

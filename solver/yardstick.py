@@ -129,12 +129,33 @@ def level_results(
     return tuple(found)
 
 
-def better(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Tell whether a plan is better than another by the first level at which more than rounding tells them apart."""
-    for first, second in zip(one, other, strict=True):
+def deciding(sticks: Sequence[Yardstick], one: Metrics, other: Metrics) -> Yardstick:
+    """Give the first level at which more than rounding tells two plans apart; the first of all where none does."""
+    for stick in sticks:
+        first, second = stick.preference(one), stick.preference(other)
         if abs(first - second) > ACCURACY * max(abs(first), abs(second)):
-            return first < second
-    return False
+            return stick
+    return sticks[0]
+
+
+def better(sticks: Sequence[Yardstick], one: Metrics, other: Metrics) -> bool:
+    """Tell whether a plan is better than another by more than rounding, at the level that decides."""
+    stick = deciding(sticks, one, other)
+    first, second = stick.preference(one), stick.preference(other)
+    return second - first > ACCURACY * max(abs(first), abs(second))
+
+
+def levels_of_another(
+    sticks: Sequence[Yardstick], levels: Sequence[LevelResult], metrics: Metrics
+) -> tuple[LevelResult, ...]:
+    """Give the levels of another plan than the best: bounds hold up to the first level at which it is worse."""
+    found, equal = [], True
+    for stick, level in zip(sticks if levels else (), levels, strict=True):
+        value = stick.reported(metrics)
+        found.append(level.model_copy(update={"value": value, "best_bound": level.best_bound if equal else None}))
+        best = level.value
+        equal &= value is not None and best is not None and abs(value - best) <= ACCURACY * abs(best)
+    return tuple(found)
 
 
 def relative_gap(value: float | None, bound: float | None) -> float | None:

@@ -15,6 +15,8 @@ CORE_SHARE = 0.5
 def explain(problem: Problem, reason: Infeasibility, deadline: Deadline) -> Infeasibility:
     """Add to a reason a core of limits that cannot hold together, and the single changes that allow a plan.
 
+    A reason found by arithmetic, which has findings, is given back as it is.
+
     Parameters
     ----------
     problem
@@ -24,6 +26,8 @@ def explain(problem: Problem, reason: Infeasibility, deadline: Deadline) -> Infe
     deadline
         When to end; what is not known by then is said to be unknown.
     """
+    if reason.findings:
+        return reason
     search = CoreSearch(problem, share_of(deadline, CORE_SHARE))
     core = search.find(named_limits(problem))
     changes, all_tried = find_changes(problem, core, deadline)

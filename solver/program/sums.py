@@ -1,4 +1,4 @@
-"""What is minimized, and weighted sums that are limited (C18)."""
+"""What is minimized, and weighted sums that are limited (C19)."""
 
 from math import ceil
 
@@ -47,7 +47,7 @@ class SumRows:
         return most
 
     def _sum(self, target: Target, most: int) -> tuple[Variable, int]:
-        """Give the variable of a weighted sum of at most so much, and how much one unit of it is (C18)."""
+        """Give the variable of a weighted sum of at most so much, and how much one unit of it is (C19)."""
         if target in self._sums:
             return self._sums[target]
         shares = {part: part.of(self._largest(part.metric)) for part in target.parts}

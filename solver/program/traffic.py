@@ -1,4 +1,4 @@
-"""Bytes between nodes in one iteration (C17)."""
+"""Bytes between nodes in one iteration (C18)."""
 
 from partita.solver.instance import Instance
 from partita.solver.pipeline import Pipeline
@@ -35,7 +35,7 @@ class TrafficRows:
         self._apart: dict[tuple[int, int], Variable] = {}
 
     def add_traffic(self, most: int) -> Variable:
-        """Give the bytes between nodes of all microbatches, at least (C17)."""
+        """Give the bytes between nodes of all microbatches, at least (C18)."""
         traffic = self._program.quantity("inter_node_bytes", 0, self._scale.size(most))
         total = Linear().add(traffic)
         for pair, (crossing, low, high) in self._transfers.moved.items():

@@ -70,6 +70,8 @@ class WayRows:
         if self._placement.on is not None:
             for place in np.flatnonzero(self._kind_of == kind).tolist():
                 row.add(self._placement.on[rank][place])
+        elif self._kind_of[self._placement.fixed[rank]] == kind:
+            row.add(self._placement.used[rank])
         return row
 
     def _add_stage_options(self) -> list[list[Variable]]:

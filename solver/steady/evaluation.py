@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite
 
+import numpy as np
+
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics, Stage
 from partita.models.problem import Problem
@@ -116,8 +118,8 @@ class SteadyEvaluator:
             if blocking and index in ends:
                 times += [self._transfer(each.forward), self._transfer(each.backward)]
                 times.append(2 * self._resharded(each, stage.tensor_parallel, index == ends[0]))
-        exchanged = sum(int(degree.exchanged[layer]) for layer in stage.layers)
-        return fsum(times) / stage.data_parallel + exchange_s(self._menu, exchanged, stage.data_parallel)
+        exchanged = np.array(float(sum(int(degree.exchanged[layer]) for layer in stage.layers)))
+        return fsum(times) / stage.data_parallel + float(exchange_s(self._menu, exchanged, stage.data_parallel))
 
     def _resharded(self, sent: Sent, degree: int, sends: bool) -> float:
         """Give the seconds of resharding in one pass at one end of a boundary."""

@@ -11,13 +11,11 @@ from partita.solver.steady.knapsack import Ladders, least_time
 from partita.solver.steady.menu import Degree, Menu
 
 
-def exchange_s(menu: Menu, exchanged: float, replicas: int) -> float:
-    """Give the seconds per microbatch in which replicas exchange so many bytes of gradients."""
-    if replicas == 1:
-        return 0.0
+def exchange_s(menu: Menu, exchanged: FloatArray, replicas: int) -> FloatArray:
+    """Give the seconds per microbatch in which replicas exchange so many bytes of gradients, of any shape."""
     fabric = menu.problem.cluster.nodes[0].fabric
-    if fabric is None:
-        return 0.0
+    if replicas == 1 or fabric is None:
+        return np.zeros_like(exchanged)
     ways = 4 if menu.problem.training.gradient_exchange == "half_duplex" else 2
     moved = ways * (replicas - 1) / replicas * exchanged / fabric.bandwidth_bytes_per_s
     rounds = menu.problem.training.gradient_exchange_after == "round"
@@ -64,9 +62,7 @@ class Stages:
 
     def seconds(self, compute: FloatArray, row: int, stages: IntArray, replicas: int) -> FloatArray:
         """Give the time per microbatch from computing times, shape (stages, ...), at one degree and replication."""
-        fabric_s = exchange_s(self.menu, 1.0, replicas) - exchange_s(self.menu, 0.0, replicas)
-        plus = self.added[row, stages] / replicas + exchange_s(self.menu, 0.0, replicas)
-        plus = plus + fabric_s * self.exchanged[row, stages]
+        plus = self.added[row, stages] / replicas + exchange_s(self.menu, self.exchanged[row, stages], replicas)
         shape = (-1,) + (1,) * (compute.ndim - 1)
         busy = compute / replicas + plus.reshape(shape)
         longest: FloatArray = np.maximum(busy, (self.beside[stages] / replicas).reshape(shape))

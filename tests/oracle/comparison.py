@@ -39,7 +39,7 @@ def check_answer(problem: Problem, answer: Answer, plans: Sequence[Plan], tolera
         check_candidate(problem, candidate)
         value = value_of(problem, candidate)
         assert value == pytest.approx(plan.value, rel=tolerance, abs=0), f"rank {candidate.rank}: {value}, not {plan}"
-    if tolerance <= EXACT and problem.constraints.recompute not in ("choose", "stage"):
+    if tolerance <= EXACT:
         peaks = [candidate.metrics.peak_memory_bytes for candidate in answer.candidates]
         assert peaks == least_peaks(plans)[: len(peaks)], "plans of one value come in the order of their peak memory"
     places = places_of(problem)

@@ -105,7 +105,9 @@ def _all_ways(problem: Problem) -> Iterator[Plan]:
                         found.append(Plan(objective_value(problem, cost), partition, placement, cost))
                 if found:
                     sign = -1 if problem.objective == "tokens_per_second" else 1
-                    yield min(found, key=lambda plan: sign * plan.value)
+                    best = min(sign * plan.value for plan in found)
+                    equal = [plan for plan in found if sign * plan.value - best <= CLOSE * abs(best)]
+                    yield min(equal, key=lambda plan: plan.price.peak_memory_bytes)
 
 
 def choices_of_options(problem: Problem, partition: Partition) -> Iterator[list[str | None] | None]:

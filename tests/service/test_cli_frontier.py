@@ -49,6 +49,13 @@ def test_infeasible(file):
     assert "No plan" in called.out
 
 
+def test_limits_that_cannot_hold_together(file):
+    """Tests that a problem that only the search can prove to have no plan is explained as by ``plan``."""
+    called = partita("frontier", file(chain(limits={"iteration_time_s": 10.0}, constraints={"pins": {"a": 1}})))
+    assert called.exit_code == 3
+    assert "Limits in force" in called.out or "Needed at least" in called.out
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

@@ -6,7 +6,8 @@ import pytest
 from rich.cells import cell_len
 from small_timelines import timeline_of, training_problem
 
-from partita.service.timeline_text import PIPED_WIDTH, print_timeline
+from partita.service.printing import PIPED_WIDTH
+from partita.service.timeline_text import print_timeline
 
 EXPECTED = """\
 1f1b: 2 stages on 2 ranks, 3 microbatches
@@ -44,6 +45,7 @@ def test_the_whole_text():
 def test_width_of_a_terminal(columns, monkeypatch):
     """Tests that lines end at the terminal's edge, that kinds have colors, and that no terminal is too narrow."""
     monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.delenv("LINES", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     terminal = Terminal()
     timeline, candidate = timeline_of(training_problem())

@@ -25,8 +25,8 @@ Make = Callable[[int], Json]
 ONCE_WRONG = (610, 755, 790, 908, 1659, 1678, 2237, 2403, 2604, 2849, 2957)
 """Further seeds, whose problems the solver once got wrong."""
 SEEDS = [
-    *range(200),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(200, 500)),
+    *range(300),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(300, 500)),
 ]
 COINCIDING = tuple(range(60))
 """Seeds of the second generator: equal paths, equal nodes, pins on joined layers."""

@@ -8,6 +8,7 @@ from oracle.comparison import check_candidate, key_of, value_of
 from oracle.search import every_plan
 from oracle.small import Json, small_problem
 from partita.models.answer import Answer
+from partita.models.errors import InvalidInput
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.review import evaluate_plan
@@ -42,6 +43,19 @@ def test_a_plan_is_kept_within_the_fraction() -> None:
         in (answer.warnings[-1])
     )
     assert answer.baselines["uniform"].stage_sizes == (3, 3)
+
+
+def test_a_list_of_metrics_is_decided_by_the_first_that_differs() -> None:
+    """Tests a plan with as many devices as the best and a longer iteration: its levels are its own, not optimal."""
+    lexicographic: Json = {"objective": ["num_devices", "iteration_time"], "num_stages": 2}
+    answer = replanned({"stage_sizes": [4, 2]}, 0.1, problem=lexicographic)
+    assert sizes(answer)[:2] == [[4, 2], [3, 3]]
+    assert answer.status == "feasible"
+    assert [(level.value, level.best_bound) for level in answer.levels] == [(2.0, 2.0), (10.0, 9.0)]
+    assert "iteration_time is 10, the best plan found has 9, 10 % better" in answer.warnings[-1]
+    assert sizes(replanned({"stage_sizes": [4, 2]}, 0.09, problem=lexicographic))[0] == [3, 3]
+    with pytest.raises(InvalidInput, match="/search/keep_if_within: there is no plan to keep"):
+        small_problem("ab", search={"keep_if_within": 0.1})
 
 
 def test_a_plan_is_replaced_beyond_the_fraction() -> None:

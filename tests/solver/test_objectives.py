@@ -138,3 +138,28 @@ def test_traffic_where_a_plan_may_have_few_stages() -> None:
     assert answer.candidates[0].metrics.bottleneck_time_s == 3.0
     answer = optimal(small_problem(layers, nodes=nodes, num_microbatches=3, num_stages=3, objective="inter_node_bytes"))
     assert answer.best_bound == 30
+
+
+def test_tied_weights_under_a_limit_on_the_bubble() -> None:
+    """Tests that what follows the makespan is not taken for the same in all plans: another plan is as good."""
+    times = [(13, 9), (5, 15), (7, 15), (17, 10), (18, 10), (12, 6)]
+    layers = {
+        name: {"forward_s": forward, "backward_s": backward, "weight_bytes": 10, "output_bytes": size}
+        for name, (forward, backward), size in zip("abcdef", times, (1, 5, 1, 5, 1, 1), strict=True)
+    }
+    nodes = [
+        {"name": name, "device": "gpu", "count": 2, "fabric": {"bandwidth_bytes_per_s": 1e4},
+         "uplink": {"bandwidth_bytes_per_s": 1e3}}
+        for name in ("x", "y", "z")
+    ]  # fmt: skip
+    weights = [
+        {"name": "w", "bytes": 10_000, "layers": ["a", "f"]},
+        {"name": "v", "bytes": 100_000, "layers": ["b", "e"]},
+    ]
+    problem = small_problem(
+        layers, nodes=nodes, model={"weights": weights}, schedule="1f1b", num_stages=4, num_microbatches=4,
+        optimizer="adam_mixed", limits={"bubble_fraction": 0.5018445425105632}, search={"candidates": 2},
+    )  # fmt: skip
+    answer, plans = plan_problem(problem), every_plan(problem)
+    found = [each.metrics.iteration_time_s for each in answer.candidates]
+    assert found == pytest.approx([plan.value for plan in plans[:2]], rel=1e-9)

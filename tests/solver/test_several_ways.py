@@ -138,3 +138,32 @@ def test_the_cheapest_cover(seed: int) -> None:
     enough = saved >= min(needed, int(saved.max()))
     assert found[1] >= min(needed, int(saved.max()))
     assert found[0] == cost[enough].min()
+
+
+@pytest.mark.parametrize("objective", ["iteration_time", "bottleneck_time", "peak_memory"])
+def test_a_kind_without_room_for_a_stage(objective: str) -> None:
+    """Tests that a node too small for a stage changes nothing, where one place is left and its kind has a reserve."""
+    links = {"fabric": FREE, "uplink": FREE}
+    nodes = [{"name": "a", "device": "gpu", "count": 4, **links}, {"name": "b", "device": "gpu", "count": 1, **links}]
+    layers = equal_layers("abcdefg", forward_s=1.0, weight_bytes=1)
+    constraints = {"apart": [["a", "b"]]}
+    problem = small_problem(
+        layers, nodes=nodes, reserve=5, memory=12, constraints=constraints, objective=objective, tensor_parallel=2,
+        num_stages=2, num_microbatches=4,
+    )  # fmt: skip
+    json = problem.model_dump(mode="json", by_alias=True)
+    json["cluster"]["nodes"][1]["device"] = "small"
+    json["cluster"]["devices"]["small"] = {"memory_bytes": 10}
+    with_it = optimal(validate(Problem, json))
+    json["cluster"]["nodes"].pop()
+    assert with_it.candidates == optimal(validate(Problem, json)).candidates
+
+
+def test_memory_first_chooses_as_for_memory_alone() -> None:
+    """Tests that a list that begins with memory, and a sum of memory alone, price given stages as memory alone does."""
+    peaks = []
+    for objective in ("peak_memory", ["peak_memory", "iteration_time"], {"peak_memory_bytes": 1.0}):
+        json = choosing("choose", 60).model_dump(mode="json", by_alias=True) | {"objective": objective}
+        answer = evaluate_plan(validate(Problem, json), validate(GivenPlan, {"stage_sizes": [2, 2]}))
+        peaks.append(answer.candidates[0].metrics.peak_memory_bytes)
+    assert peaks == [4, 4, 4]

@@ -9,6 +9,7 @@ from partita.models.document import validate
 from partita.models.errors import NotSupportedYet
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
+from partita.solver.frontier import frontier
 from partita.solver.planner import plan_problem
 from partita.solver.review import evaluate_plan
 from partita.solver.timeline import timeline
@@ -133,10 +134,12 @@ def test_its_own_fields_are_refused_without_it(changes: dict[str, object], point
 
 
 def test_plans_are_neither_reviewed_nor_drawn() -> None:
-    """Tests that evaluating a plan and drawing its timeline are refused."""
+    """Tests that evaluating a plan, drawing its timeline and fronts are refused."""
     problem = validate(Problem, document())
-    with pytest.raises(NotSupportedYet, match="evaluating plans"):
+    with pytest.raises(NotSupportedYet, match="evaluation of plans"):
         evaluate_plan(problem, GivenPlan(stage_sizes=(1, 2)))
+    with pytest.raises(NotSupportedYet, match="a front of plans"):
+        frontier(problem, ("bottleneck_time_s", "peak_memory_bytes"))
     with pytest.raises(NotSupportedYet, match="a timeline"):
         timeline(problem, plan_problem(problem).candidates[0])
 
