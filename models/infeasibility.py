@@ -36,8 +36,8 @@ class Change(Model):
     from_value, to_value
         What is there and what would be (``from`` and ``to`` in JSON); a ``to`` of None leaves the field out.
     size
-        How large the change is: the relative change of a number; 1 where a constraint is left out or another kind of
-        recompute is taken.
+        How large the change is: the relative change of a number; 1 where it was 0, a constraint is left out or another
+        kind of recompute is taken.
     smallest
         Whether it is proven that no smaller change of this field is enough.
     words

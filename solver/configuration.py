@@ -19,7 +19,7 @@ from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline, TimeOver
 from partita.solver.divisions import balanced_sizes, uniform_sizes
 from partita.solver.domains import Domains, any_stage, pinned, within_window, within_work
-from partita.solver.figures import longest_time
+from partita.solver.figures import MOST_TICKS, longest_time
 from partita.solver.group_moves import GroupSearch
 from partita.solver.kinds import by_time_of_kind, orders_of_kinds
 from partita.solver.local_search import LocalSearch, learn, stages_of
@@ -234,7 +234,8 @@ class Configuration:
         bounds = [*judge.kept, *([] if cutoff is None else [(judge.target, cutoff)])]
         for target, value in bounds:
             for metric, largest in target.most(value, least_metrics(judge, self.num_stages, target)):
-                most[metric] = min(largest, most.get(metric, largest))
+                if largest < MOST_TICKS:  # what the others leave of a sum may be more than can be counted
+                    most[metric] = min(largest, most.get(metric, largest))
         return Limits(
             iteration=most.get("iteration_time"),
             bottleneck=most.get("bottleneck_time"),

@@ -3,6 +3,7 @@
 from partita.models.answer import Answer, Candidate
 from partita.models.errors import InvalidInput
 from partita.solver.deadline import Deadline
+from partita.solver.layout import locations_of
 from partita.solver.review import Priced, review_plan
 from partita.solver.session import Session
 from partita.solver.yardstick import better, deciding, levels_of_another
@@ -52,7 +53,7 @@ def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answe
 
 def _in_front(answer: Answer, priced: Priced, session: Session, deadline: Deadline) -> Answer:
     """Give the answer with a plan as its first candidate, and nowhere else; feasible, as far as this tells."""
-    others = [each for each in answer.candidates if not _same(each, priced.candidate)]
+    others = [each for each in answer.candidates if not _same(each, priced.candidate, session)]
     wanted = session.problem.search.candidates
     ranked = [
         each.model_copy(update={"rank": rank})
@@ -72,14 +73,31 @@ def _in_front(answer: Answer, priced: Priced, session: Session, deadline: Deadli
     )
 
 
-def _same(one: Candidate, other: Candidate) -> bool:
-    """Tell whether two candidates are one plan but for the names of equal devices, by stages, paths and costs."""
+def _same(one: Candidate, other: Candidate, session: Session) -> bool:
+    """Tell whether two candidates are one plan but for the names of equal devices."""
 
-    def look(plan: Candidate) -> object:
-        paths = [(way.from_stage, way.to_stage, way.bandwidth_bytes_per_s, way.latency_s) for way in plan.boundaries]
-        return [stage.layers for stage in plan.stages], paths, plan.schedule, plan.metrics
+    def look(plan: Candidate, places: object) -> object:
+        return [stage.layers for stage in plan.stages], places, plan.schedule, plan.metrics
 
-    return look(one) == look(other)
+    here: object = _places(one, session)
+    there: object = _places(other, session)
+    if here is None or there is None:  # on a node in the place of which an equal one is searched
+        here, there = _paths(one), _paths(other)
+    return look(one, here) == look(other, there)
+
+
+def _places(plan: Candidate, session: Session) -> list[int] | None:
+    """Give the places of the ranks, equal ones named in order of use; None where the search knows not all of them."""
+    topology = next(each.instance.topology for each in session.variants if each.instance.schedule == plan.schedule)
+    devices = {stage.rank: tuple(stage.devices) for stage in plan.stages}
+    if not {name.partition(":")[0] for each in devices.values() for name in each} <= topology.nodes.keys():
+        return None
+    location = locations_of(topology, len(devices), [devices[rank] for rank in range(len(devices))])
+    return [int(place) for place in topology.canonical(location)]
+
+
+def _paths(plan: Candidate) -> object:
+    return [(way.from_stage, way.to_stage, way.bandwidth_bytes_per_s, way.latency_s) for way in plan.boundaries]
 
 
 def _warned(answer: Answer, text: str) -> Answer:

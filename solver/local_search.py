@@ -20,8 +20,8 @@ LONGEST_BLOCK = 32
 MOST_MEASURED = 4096
 """Most plans that one search measures."""
 
-BATCH = 64
-"""Plans measured at once."""
+BATCH, BATCH_CHOOSING = 64, 8
+"""Plans measured at once; where recompute is chosen for each of them, which takes longer."""
 
 MOST_CUTS = 400
 """Path cuts that neighbors may add to a pool."""
@@ -95,11 +95,11 @@ class LocalSearch:
             if found is not None and found.key < best.key:
                 yield found
 
-    @staticmethod
-    def _in_batches(rows: IntArray, useful: npt.NDArray[np.bool_]) -> Iterator[IntArray]:
+    def _in_batches(self, rows: IntArray, useful: npt.NDArray[np.bool_]) -> Iterator[IntArray]:
         kept = rows[useful]
-        for first in range(0, len(kept), BATCH):
-            yield kept[first : first + BATCH]
+        size = BATCH_CHOOSING if self._judge.instance.ways.choosable else BATCH
+        for first in range(0, len(kept), size):
+            yield kept[first : first + size]
 
     def _judge_all(self, rows: IntArray, location: IntArray) -> list[Judged | None]:
         """Measure plans, keep them, and keep the paths that decide their makespans."""

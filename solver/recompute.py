@@ -12,8 +12,8 @@ from partita.solver.instance import Instance
 from partita.solver.measure import graph_of
 from partita.solver.targets import aims_at_memory
 
-MOST_STATES = 20_000
-"""Undominated choices for the layers of one rank that are kept; beyond it the cheapest are, and more is a guess."""
+MOST_EXACT, MOST_STATES = 64, 2_000
+"""Layers of a rank whose options are chosen exactly, and undominated choices that are kept; beyond it, a guess."""
 
 MOST_TRIES = 4
 """Times that more is saved where what is not counted by layers, such as workspace, grew meanwhile."""
@@ -145,8 +145,11 @@ class Item:
 def cheapest_cover(items: list[list[Item]], needed: int) -> list[int]:
     """Choose an option for every layer so that enough is saved at the least cost; the most savings where none do.
 
-    A multiple-choice knapsack, solved over the undominated pairs of cost and savings.
+    A multiple-choice knapsack, solved over the undominated pairs of cost and savings; for many layers by taking what
+    costs least for what it saves.
     """
+    if len(items) > MOST_EXACT:
+        return _greedy_cover(items, needed)
     costs, saved = np.zeros(1), np.zeros(1, dtype=np.int64)
     came: list[tuple[IntArray, IntArray]] = []
     for options in items:
@@ -167,3 +170,23 @@ def cheapest_cover(items: list[list[Item]], needed: int) -> list[int]:
         chosen.append(options[int(which[state])].option)
         state = int(before[state])
     return chosen[::-1]
+
+
+def _greedy_cover(items: list[list[Item]], needed: int) -> list[int]:
+    """Change the layers to the option that costs least for what it saves, the cheapest first, until enough is saved."""
+    chosen = [options[0].option for options in items]
+    changes = []
+    for layer, options in enumerate(items):
+        if len(options) > 1:
+            best = min(options[1:], key=lambda each: (each.cost / each.saved, -each.saved))
+            changes.append((best.cost / best.saved, layer, best))
+    for _, layer, best in sorted(changes, key=lambda each: each[:2]):
+        if needed <= 0:
+            break
+        chosen[layer], needed = best.option, needed - best.saved
+    for layer, options in enumerate(items):  # what saves most where that was not enough
+        if needed > 0 and len(options) > 1:
+            most = max(options, key=lambda each: each.saved)
+            now = next(each for each in options if each.option == chosen[layer])
+            chosen[layer], needed = most.option, needed - (most.saved - now.saved)
+    return chosen

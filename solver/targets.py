@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import product
 from math import ceil
 
+from partita.models.errors import InvalidInput
 from partita.models.objective import ALIKE, FIELDS, Objective
 from partita.solver.figures import ACCURACY
 from partita.solver.measure import Measures
@@ -153,6 +154,11 @@ def weighted_sum(weights: Mapping[str, float], spans: Mapping[str, Span]) -> Tar
         Of every metric, per second, byte or device.
     spans
         Of the same metrics.
+
+    Raises
+    ------
+    InvalidInput
+        At ``/objective``, when the parts are too far apart for 64 bits.
     """
     worth = {metric: Fraction(weight) * Fraction(spans[metric].each) for metric, weight in weights.items()}
     if len(worth) == 1:
@@ -175,7 +181,12 @@ def weighted_sum(weights: Mapping[str, float], spans: Mapping[str, Span]) -> Tar
             found = target
         if found.rounding <= ACCURACY or target.rounding > 4 * found.rounding:  # coarser units round more
             break
-    assert found is not None, "a coarse enough unit fits"
+    if found is None:
+        detail = (
+            "the weights are too far apart: the smallest parts of the sum cannot be counted beside the largest; bring "
+            "them closer together, or write a list of metrics"
+        )
+        raise InvalidInput.at("/objective", detail, None, "too_far_apart")
     return found
 
 

@@ -114,7 +114,8 @@ def memory_by_halving(problem: Problem, limit: NamedLimit, deadline: Deadline) -
     if any_plan.plan is None:
         return None, any_plan.works is not None
     part = share_of(deadline, LEAST_SHARE)
-    known, before = any_plan.plan.metrics.peak_memory_bytes, _number(limit)
+    known, before = any_plan.plan.metrics.peak_memory_bytes, limit.value
+    assert isinstance(before, int), "memory is given in whole bytes"
     needed, smallest = last_working(
         range(known, before, -1), lambda size: size == known or has_plan(with_value(problem, limit, size), part)
     )
@@ -241,15 +242,10 @@ def _plan(problem: Problem, deadline: Deadline) -> Attempt:
     return attempt(problem, deadline, relative_gap=problem.search.relative_gap)
 
 
-def _number(limit: NamedLimit) -> Any:
-    """Give the number of a limit on a metric or on memory."""
-    return limit.value
-
-
 def _change(limit: NamedLimit, value: Any, words: str, reached: Attempt, *, smallest: bool) -> Tried:
     """Put together the change of a limit."""
     number = _is_figure(limit) and value is not None
-    size = abs(value - _number(limit)) / _number(limit) if number else WHOLE
+    size = abs(value - limit.value) / limit.value if number and limit.value else WHOLE
     return _made(limit.pointer, limit.value, value, size, smallest, words, reached)
 
 

@@ -272,3 +272,14 @@ def test_leaving_out_limits_leaves_the_others() -> None:
     assert (left.constraints.pins, left.constraints.together) == ({"d": 1}, (("c", "d"),))
     assert (left.constraints.cut_after, left.limits.peak_memory_bytes, left.training.num_stages) == (None, None, None)
     assert left.cluster.devices["gpu"].memory_bytes > 10**15
+
+
+def test_a_limit_of_nothing() -> None:
+    """Tests that no bytes between nodes, where memory asks for some, are explained: a change from 0 counts as whole."""
+    link = {"bandwidth_bytes_per_s": 1e9}
+    nodes = [{"name": name, "device": "gpu", "count": 2, "fabric": link, "uplink": link} for name in ("x", "y")]
+    layers = {name: {"forward_s": 1.0, "weight_bytes": 6, "output_bytes": 4} for name in "abc"}
+    reason = plan_problem(small_problem(layers, nodes=nodes, memory=11, limits={"inter_node_bytes": 0})).infeasibility
+    assert reason is not None and not reason.findings
+    (traffic,) = [change for change in reason.changes if change.pointer == "/limits/inter_node_bytes"]
+    assert (traffic.from_value, traffic.to_value, traffic.size) == (0, 4, 1)

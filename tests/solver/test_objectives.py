@@ -10,6 +10,7 @@ from oracle.comparison import check_answer, check_candidate
 from oracle.search import METRICS, Plan, every_plan, keeps_limits
 from oracle.small import optimal, small_problem
 from partita.models.answer import Answer
+from partita.models.errors import InvalidInput
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.targets import MOST_UNITS, Span, weighted_sum
@@ -163,3 +164,23 @@ def test_tied_weights_under_a_limit_on_the_bubble() -> None:
     answer, plans = plan_problem(problem), every_plan(problem)
     found = [each.metrics.iteration_time_s for each in answer.candidates]
     assert found == pytest.approx([plan.value for plan in plans[:2]], rel=1e-9)
+
+
+@pytest.mark.parametrize("second", ["peak_memory_bytes", "num_devices"])
+def test_weights_that_count_one_metric_only(second: str) -> None:
+    """Tests a sum in which times hardly count: what they may be is more than can be counted."""
+    objective = {"iteration_time_s": 1.0, second: 1e6}
+    json = small_problem("abcd", num_microbatches=2, num_stages=2).model_dump(mode="json", by_alias=True)
+    for layer in json["model"]["layers"]:
+        layer["weight_bytes"] = 10**6
+    answer = plan_problem(read(json | {"objective": objective}))
+    assert answer.status in ("optimal", "feasible")
+    assert [len(stage.layers) for stage in answer.candidates[0].stages] == [2, 2]
+
+
+def test_weights_too_far_apart() -> None:
+    """Tests that weights that 64 bits cannot hold together are refused with the place and a remedy."""
+    json = small_problem("abcd", num_microbatches=2, num_stages=2).model_dump(mode="json", by_alias=True)
+    json["model"]["layers"][0]["weight_bytes"] = 10**9
+    with pytest.raises(InvalidInput, match="/objective: the weights are too far apart"):
+        plan_problem(read(json | {"objective": {"iteration_time_s": 1.0, "peak_memory_bytes": 1e30}}))

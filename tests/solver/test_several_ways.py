@@ -167,3 +167,10 @@ def test_memory_first_chooses_as_for_memory_alone() -> None:
         answer = evaluate_plan(validate(Problem, json), validate(GivenPlan, {"stage_sizes": [2, 2]}))
         peaks.append(answer.candidates[0].metrics.peak_memory_bytes)
     assert peaks == [4, 4, 4]
+
+
+def test_many_layers_on_a_stage_are_chosen_by_what_they_save() -> None:
+    """Tests that for many layers enough is saved, by the cheapest first."""
+    items = [[Item(0, 0, 0), Item(2, 1.0 + layer, 1)] for layer in range(100)]
+    assert cheapest_cover(items, 7) == [1] * 4 + [0] * 96
+    assert cheapest_cover(items, 10**6) == [1] * 100
