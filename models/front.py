@@ -1,12 +1,12 @@
 """The Pareto front of two metrics: what is asked, and the answer."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from partita.models.answer import Candidate, Effort, Infeasibility
 from partita.models.base import Faults, Many, Model
-from partita.models.objective import MetricName
+from partita.models.objective import ALIKE, FIELDS, MetricName
 from partita.models.problem import Problem
 
 FrontMetric = Literal[
@@ -20,15 +20,7 @@ FrontMetric = Literal[
 ]
 MAX_POINTS = 1000
 
-MINIMIZED: dict[FrontMetric, MetricName] = {
-    "iteration_time_s": "iteration_time",
-    "tokens_per_second": "iteration_time",
-    "bottleneck_time_s": "bottleneck_time",
-    "microbatches_per_second": "bottleneck_time",
-    "peak_memory_bytes": "peak_memory",
-    "num_devices": "num_devices",
-    "inter_node_bytes": "inter_node_bytes",
-}
+MINIMIZED: dict[str, MetricName] = {FIELDS[name]: ALIKE.get(name, name) for name in get_args(MetricName)} | ALIKE
 """What is minimized for each metric of a front."""
 
 FrontStatus = Literal["complete", "sample", "partial", "infeasible", "no_solution"]

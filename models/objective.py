@@ -24,7 +24,7 @@ FIELDS: dict[str, str] = {
 }
 """The field of ``Metrics`` that holds each metric that an objective may name."""
 
-ALIKE: dict[str, str] = {"tokens_per_second": "iteration_time", "microbatches_per_second": "bottleneck_time"}
+ALIKE: dict[str, MetricName] = {"tokens_per_second": "iteration_time", "microbatches_per_second": "bottleneck_time"}
 """Metrics that are a constant divided by another one: the larger the one, the smaller the other."""
 
 

@@ -1,14 +1,11 @@
 """``partita frontier``."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from partita.service.commands_plan import ProblemName
 from partita.service.failures import BAD_INPUT, Debug, Stopped, guarded
-
-if TYPE_CHECKING:
-    pass
 
 
 @guarded

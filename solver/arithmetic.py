@@ -42,9 +42,7 @@ def _least_bytes(instance: Instance) -> tuple[IntArray, IntArray]:
 
 def _shared_bytes(instance: Instance, in_flight: int) -> int:
     """Give the bytes of named weights, buffers and shared activations if each is held once."""
-    weights = instance.weights
-    once = weights.bytes.sum() + weights.gradient_bytes.sum() + weights.optimizer_bytes.sum()
-    return int(once + instance.buffers.bytes.sum() + in_flight * instance.shared.bytes.sum())
+    return int(instance.weights.total.sum() + instance.buffers.total.sum() + in_flight * instance.shared.bytes.sum())
 
 
 def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
@@ -56,9 +54,8 @@ def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
     np.maximum.at(workspace, groups.group_of, instance.layers.workspace)
     needed = sum_by(groups.group_of, least, len(groups)) + workspace + reserve
     for storages in (instance.weights, instance.buffers):
-        total = storages.bytes + storages.gradient_bytes + storages.optimizer_bytes
         for number, layers in enumerate(storages.layers):
-            needed[np.unique(groups.group_of[layers])] += total[number]
+            needed[np.unique(groups.group_of[layers])] += storages.total[number]
     names = [layer.name for layer in instance.problem.model.layers]
     device = next(each.slots[0][0] for each in instance.topology.locations if each.kind == kind)
     findings = []

@@ -3,18 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from partita.models.objective import ALIKE, FIELDS
 from partita.solver.instance import Instance
 
-FLOORS = {"tokens_per_second": "iteration_time", "microbatches_per_second": "bottleneck_time"}
-"""Limits from below, and the metric that each limits from above."""
-
-OTHERS = {
-    "iteration_time_s": "iteration_time",
-    "bottleneck_time_s": "bottleneck_time",
-    "num_devices": "num_devices",
-    "inter_node_bytes": "inter_node_bytes",
-}
-"""Limits from above, and the metric of each."""
+OTHERS = {field: metric for metric, field in FIELDS.items() if metric not in (*ALIKE, "peak_memory")}
+"""Limits from above, and the metric of each; those of ``ALIKE`` are limits from below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +34,7 @@ class Ceiling:
     @property
     def is_floor(self) -> bool:
         """Whether it is written as the least of a rate."""
-        return self.field in FLOORS
+        return self.field in ALIKE
 
     @property
     def unit(self) -> Literal["bytes", "s", "devices"]:
@@ -64,7 +57,7 @@ def ceilings(instance: Instance) -> list[Ceiling]:
         given = getattr(limits, field)
         if given is not None:
             found.append(Ceiling(field, metric, given, given))
-    for field, metric in FLOORS.items():
+    for field, metric in ALIKE.items():
         given = getattr(limits, field)
         if given is not None:
             amount = instance.tokens if field == "tokens_per_second" else 1

@@ -8,7 +8,6 @@ better is left, the best plan is proven.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from time import monotonic
 
 import numpy as np
 
@@ -293,7 +292,7 @@ class Configuration:
         if self._pool is None or not usual or this == self._searched_by_ranks or not suited:
             return False
         self._searched_by_ranks = this
-        part = Deadline(deadline.started, monotonic() + RANKS_SHARE * deadline.remaining)
+        part = deadline.part(RANKS_SHARE)
         trials = Trials(tools, self._pool, best, excluded)
         search = RankSearch(tools.view, self._frame, self._pool, trials, self._cutoffs)
         try:
@@ -379,7 +378,7 @@ class Configuration:
             tools.plans.add(each)
         judged, news = found[0], False
         if self._pool is not None and plan.num_stages == self.num_stages:
-            news = learn(self._pool, judge, measured) > 0
+            news = learn(self._pool, measured) > 0
         if judged is not None and tools.tactics.warm_start:
             self._improve(judged, judge.groups.total_order, deadline)
         return judged, news

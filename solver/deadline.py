@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from time import monotonic
 
+REPORTING_SHARE, MOST_REPORTING_S = 0.05, 0.2
+"""Part of a time limit that is kept for evaluating and reporting what was found, and the most of it in seconds."""
+
 
 class TimeOver(Exception):
     """Raised in the middle of a computation when the time is over."""
@@ -20,6 +23,16 @@ class Deadline:
         """Give the deadline so many seconds from now."""
         now = monotonic()
         return cls(now, now + seconds)
+
+    @classmethod
+    def for_problem(cls, limit: float) -> "Deadline":
+        """Give the deadline of a search with a time limit in seconds, so that what was found can still be reported."""
+        now = monotonic()
+        return cls(now, now + limit - min(MOST_REPORTING_S, REPORTING_SHARE * limit))
+
+    def part(self, share: float) -> "Deadline":
+        """Give the deadline that leaves a share, 0 to 1, of the time that is left."""
+        return Deadline(self.started, min(self.ends, monotonic() + share * self.remaining))
 
     @property
     def remaining(self) -> float:

@@ -7,7 +7,6 @@ points are wanted than the front may hold, limits are spread evenly first.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import monotonic
 
 from partita import __version__
 from partita.models.answer import Answer, Effort
@@ -28,9 +27,6 @@ from partita.solver.tools import Tactics
 __all__ = ["FrontProgress", "frontier"]
 
 OnPoint = Callable[["FrontProgress"], None]
-
-REPORTING_SHARE, MOST_REPORTING_S = 0.05, 0.2
-"""Part of the time limit that is kept for evaluating and reporting what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +65,7 @@ def frontier(
     NotSupportedYet
         Naming the fields that ask for something that cannot be planned yet.
     """
-    started, limit = monotonic(), problem.search.time_limit_s
-    deadline = Deadline(started, started + limit - min(MOST_REPORTING_S, REPORTING_SHARE * limit))
+    deadline = Deadline.for_problem(problem.search.time_limit_s)
     asked = validate(FrontRequest, {"problem": problem, "metrics": list(metrics), "points": points})
     refuse_degrees_per_stage(problem, "a front")
     refuse_unsupported(problem)

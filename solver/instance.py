@@ -43,6 +43,11 @@ class Storages:
     optimizer_bytes: IntArray
     layers: tuple[IntArray, ...]
 
+    @property
+    def total(self) -> IntArray:
+        """Bytes of each with gradients and optimizer state, shape (Q,)."""
+        return self.bytes + self.gradient_bytes + self.optimizer_bytes
+
     @cached_property
     def number(self) -> IntArray:
         """The storage of every entry of all ``layers`` in one row."""

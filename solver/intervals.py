@@ -17,7 +17,7 @@ from partita.solver.deadline import Deadline
 from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
 from partita.solver.host_intervals import HostTimes
-from partita.solver.instance import Instance, Storages
+from partita.solver.instance import Instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class IntervalView:
             (instance.buffers, False),
             (instance.shared, True),
         ):
-            for layers, total in zip(storages.layers, _whole(storages), strict=True):
+            for layers, total in zip(storages.layers, storages.total.tolist(), strict=True):
                 previous = -1
                 for group in np.unique(self.groups.group_of[layers]).tolist():
                     found[group].append((previous, total, each_microbatch))
@@ -228,7 +228,3 @@ class IntervalView:
 def prefix(values: IntArray) -> IntArray:
     """Give the sums of the values before every position."""
     return np.concatenate([[0], np.cumsum(values)])
-
-
-def _whole(storages: Storages) -> list[int]:
-    return [int(total) for total in storages.bytes + storages.gradient_bytes + storages.optimizer_bytes]

@@ -110,7 +110,7 @@ class LocalSearch:
             self._plans.add(each)
         fine = [each.measures for each in judged if each is not None]
         if self._pool is not None and fine and wanted:
-            learn(self._pool, self._judge, fine)
+            learn(self._pool, fine)
         return judged
 
     def learn_from_neighbors(self, plan: Judged, deadline: Deadline) -> None:
@@ -143,7 +143,7 @@ class LocalSearch:
         return np.zeros(len(near), dtype=np.int64)
 
 
-def learn(pool: CutPool, judge: Judge, measured: Sequence[Measures]) -> int:
+def learn(pool: CutPool, measured: Sequence[Measures]) -> int:
     """Add the critical paths of plans of equally many stages; tell how many are new."""
     known = [each.visits for each in measured if each.visits is not None]
     if len(known) == len(measured):

@@ -1,7 +1,5 @@
 """From a problem to its answer."""
 
-from time import monotonic
-
 from partita.models.answer import Answer
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
@@ -12,9 +10,6 @@ from partita.solver.session import Session
 from partita.solver.steady.answer import plan_steady_state
 from partita.solver.support import refuse_unsupported
 from partita.solver.tools import Tactics
-
-REPORTING_SHARE, MOST_REPORTING_S = 0.05, 0.2
-"""Part of the time limit that is kept for evaluating and reporting what was found."""
 
 
 def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> Answer:
@@ -36,9 +31,7 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
     InternalError
         When the evaluator disagrees with the solver: a fault in Partita.
     """
-    started = monotonic()
-    limit = problem.search.time_limit_s
-    deadline = Deadline(started, started + limit - min(MOST_REPORTING_S, REPORTING_SHARE * limit))
+    deadline = Deadline.for_problem(problem.search.time_limit_s)
     refuse_unsupported(problem)
     if problem.training.per_stage_degrees:
         return plan_steady_state(problem, deadline)

@@ -267,7 +267,7 @@ class Judge:
         layers, kept = instance.ways.most, in_flight
         once = layers.weight.sum() + layers.gradient.sum() + layers.optimizer.sum() + layers.workspace.max()
         for storages in (instance.weights, instance.buffers):
-            once += storages.bytes.sum() + storages.gradient_bytes.sum() + storages.optimizer_bytes.sum()
+            once += storages.total.sum()
         saved = kept * int(layers.activation.sum() + instance.shared.bytes.sum())
         return int(once) + saved + int(instance.topology.reserves.max())
 

@@ -15,7 +15,7 @@ from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView, prefix
 from partita.solver.path_prices import NEVER, least_transfers
 from partita.solver.rank_network import RankNetwork
-from partita.solver.rank_sums import Corridor, Limit, TwoTracks, two_tracks
+from partita.solver.rank_sums import Limit, TwoTracks, two_tracks
 from partita.solver.sweeping import sweep
 from partita.solver.warm_start import Frame
 
@@ -66,7 +66,7 @@ def prune(
         return None
     low, high = ends
     for _ in range(ROUNDS_BY_RANK if two_tracks(frame.pipeline) == "v" else 0):
-        corridor = _by_rank(view, frame, cutoffs, pool, (low, high), deadline)
+        corridor = by_rank(view, frame, cutoffs, pool, (low, high)).corridor(deadline)
         if corridor.empty:
             return None
         if (low == corridor.low).all() and (high == corridor.high).all():
@@ -143,18 +143,6 @@ def reach(
     if high[stages] < size or (low > high).any():
         return None
     return low, high
-
-
-def _by_rank(
-    view: IntervalView,
-    frame: Frame,
-    cutoffs: Cutoffs,
-    pool: CutPool | None,
-    window: tuple[IntArray, IntArray],
-    deadline: Deadline,
-) -> Corridor:
-    """Narrow the windows by what the two stages of every rank may take together."""
-    return by_rank(view, frame, cutoffs, pool, window).corridor(deadline)
 
 
 def by_rank(

@@ -73,7 +73,7 @@ class Trials:
         measured = judge.measure_all(plans, with_paths=True)
         for plan, measures in zip(plans, measured, strict=True):
             self._tools.plans.add(judge.assess(plan, measures))
-        learn(self._pool, judge, measured)
+        learn(self._pool, measured)
         return self._objective
 
     @property

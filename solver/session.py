@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import inf
-from time import monotonic
 
 from partita import __version__
 from partita.models.answer import (
@@ -123,7 +122,7 @@ class Session:
 
     def _sharpen(self, deadline: Deadline) -> None:
         """Count finer where times are too far apart: transfers that take longer than a known plan need not be exact."""
-        part = Deadline(deadline.started, monotonic() + SHARPENING_SHARE * deadline.remaining)
+        part = deadline.part(SHARPENING_SHARE)
         found = self._search(1, part, None).ranking.candidates
         timed = self._timed
         by_metric: dict[str, float] = {}

@@ -3,6 +3,7 @@
 from partita.models.errors import Fault, NotSupportedYet
 from partita.models.problem import Problem
 from partita.solver.steady.limits import refused_with_degrees, refused_without_degrees
+from partita.solver.ways import CHOSEN
 
 
 def refuse_unsupported(problem: Problem) -> None:
@@ -60,7 +61,7 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
 def _busy_differs(problem: Problem) -> bool:
     """Tell whether plans keep the devices busy for different times: by transfers, kinds of device, or recompute."""
     kinds = {node.device for node in problem.cluster.nodes}
-    chosen = problem.constraints.recompute in ("choose", "stage")
+    chosen = problem.constraints.recompute in CHOSEN
     return problem.training.communication == "blocking" or len(kinds) > 1 or chosen or len(problem.scenarios) > 1
 
 

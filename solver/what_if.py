@@ -1,6 +1,5 @@
 """A plan that the user brings: what it costs, how far it is from the best, and which single move improves it most."""
 
-from time import monotonic
 from typing import Any
 
 from partita.models.answer import Answer, Comparison
@@ -51,7 +50,7 @@ def evaluate_given(
     deadline = Deadline.after(problem.search.time_limit_s)
     review = review_plan(problem, given)
     session, ours = review.session, review.best.candidate.metrics
-    moves = best_move(review.best, session, Deadline(deadline.started, monotonic() + MOVES_SHARE * deadline.remaining))
+    moves = best_move(review.best, session, deadline.part(MOVES_SHARE))
     if not solve:
         return review.answer(deadline).model_copy(update={"comparison": _compared(moves)})
     found = plan_problem(_starting_from(problem, given, deadline), on_progress=on_progress)

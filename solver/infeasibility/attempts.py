@@ -1,7 +1,6 @@
 """Changed problems, planned by the same search as any other."""
 
 from dataclasses import dataclass
-from time import monotonic
 
 from partita.models.answer import Candidate
 from partita.models.errors import InvalidInput
@@ -64,8 +63,3 @@ def has_plan(problem: Problem, deadline: Deadline) -> bool | None:
 
 ANY = 1.0
 """The relative gap with which the first plan found is good enough."""
-
-
-def share_of(deadline: Deadline, part: float) -> Deadline:
-    """Give a deadline that leaves a part of the time that is left, 0 to 1."""
-    return Deadline(deadline.started, min(deadline.ends, monotonic() + part * deadline.remaining))

@@ -16,7 +16,7 @@ from partita.models.problem import Problem
 from partita.models.quantities import MAX_BYTES, as_choices
 from partita.models.schedule_rules import can_run
 from partita.solver.deadline import Deadline
-from partita.solver.infeasibility.attempts import ANY, Attempt, attempt, has_plan, share_of
+from partita.solver.infeasibility.attempts import ANY, Attempt, attempt, has_plan
 from partita.solver.infeasibility.change_words import instead, left_out, more_memory, other_limit, other_recompute
 from partita.solver.infeasibility.demands import changed, keep_only, kind_of, named_limits, used_kinds, with_value
 from partita.solver.variants import allowed_stage_counts
@@ -54,7 +54,7 @@ def find_changes(problem: Problem, core: Sequence[NamedLimit], deadline: Deadlin
     found: list[Change] = []
     in_time = True
     for number, each in enumerate(tries):
-        change, known = each(problem, share_of(deadline, 1 / (len(tries) - number)))
+        change, known = each(problem, deadline.part(1 / (len(tries) - number)))
         found += [] if change is None else [change]
         in_time &= known
     return sorted(found, key=lambda change: (change.pointer == BATCH, change.size)), in_time
@@ -88,7 +88,7 @@ def _objective_of(limit: NamedLimit) -> str | None:
 def _bound(problem: Problem, limit: NamedLimit, metric: str, deadline: Deadline) -> Tried:
     """Find the limit on a metric that can just be kept."""
     free = changed(with_value(problem, limit, None), objective=metric)
-    best = attempt(free, share_of(deadline, LEAST_SHARE), relative_gap=0.0)
+    best = attempt(free, deadline.part(LEAST_SHARE), relative_gap=0.0)
     if best.plan is None:
         return None, best.works is not None
     value = getattr(best.plan.metrics, limit.name.partition(".")[2])
@@ -99,7 +99,7 @@ def _bound(problem: Problem, limit: NamedLimit, metric: str, deadline: Deadline)
 def memory_by_minimum(problem: Problem, limit: NamedLimit, deadline: Deadline) -> Tried:
     """Find the memory that devices of the only kind need at least."""
     free = changed(with_value(problem, limit, MAX_BYTES), objective="peak_memory")
-    best = attempt(free, share_of(deadline, LEAST_SHARE), relative_gap=0.0)
+    best = attempt(free, deadline.part(LEAST_SHARE), relative_gap=0.0)
     if best.plan is None:
         return None, best.works is not None
     needed = best.plan.metrics.peak_memory_bytes
@@ -110,10 +110,10 @@ def memory_by_minimum(problem: Problem, limit: NamedLimit, deadline: Deadline) -
 
 def memory_by_halving(problem: Problem, limit: NamedLimit, deadline: Deadline) -> Tried:
     """Find by halving the memory that devices of one kind among several need at least."""
-    any_plan = attempt(with_value(problem, limit, MAX_BYTES), share_of(deadline, LEAST_SHARE / 2), relative_gap=ANY)
+    any_plan = attempt(with_value(problem, limit, MAX_BYTES), deadline.part(LEAST_SHARE / 2), relative_gap=ANY)
     if any_plan.plan is None:
         return None, any_plan.works is not None
-    part = share_of(deadline, LEAST_SHARE)
+    part = deadline.part(LEAST_SHARE)
     known, before = any_plan.plan.metrics.peak_memory_bytes, limit.value
     assert isinstance(before, int), "memory is given in whole bytes"
     needed, smallest = last_working(
@@ -128,11 +128,11 @@ def memory_by_halving(problem: Problem, limit: NamedLimit, deadline: Deadline) -
 def _stages(problem: Problem, limit: NamedLimit, deadline: Deadline) -> Tried:
     """Find the nearest number of stages with which there is a plan, the smaller one of two."""
     free = with_value(problem, limit, None)
-    any_plan = attempt(free, share_of(deadline, LEAST_SHARE / 2), relative_gap=ANY)
+    any_plan = attempt(free, deadline.part(LEAST_SHARE / 2), relative_gap=ANY)
     if any_plan.plan is None:
         return None, any_plan.works is not None
     asked, known = as_choices(problem.training.num_stages or ()), len(any_plan.plan.stages)
-    part, smallest = share_of(deadline, LEAST_SHARE), True
+    part, smallest = deadline.part(LEAST_SHARE), True
     for number in sorted(_possible_stages(free), key=lambda each: (_distance(each, asked), each)):
         if number in asked:
             continue
@@ -188,7 +188,7 @@ def _recompute(kind: str) -> Try:
 
 def _fewer_microbatches(problem: Problem, deadline: Deadline) -> Tried:
     """Find by halving the most microbatches with which there is a plan, where fewer never need more."""
-    training, part = problem.training, share_of(deadline, LEAST_SHARE)
+    training, part = problem.training, deadline.part(LEAST_SHARE)
     fewest = min(as_choices(training.num_microbatches))
     asked = range(1, problem.most_stages() + 1) if training.num_stages is None else as_choices(training.num_stages)
 

@@ -3,7 +3,6 @@
 from partita.models.answer import Infeasibility
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
-from partita.solver.infeasibility.attempts import share_of
 from partita.solver.infeasibility.changes import find_changes
 from partita.solver.infeasibility.core import CoreSearch
 from partita.solver.infeasibility.demands import changed, named_limits
@@ -28,7 +27,7 @@ def explain(problem: Problem, reason: Infeasibility, deadline: Deadline) -> Infe
     """
     if reason.findings:
         return reason
-    search = CoreSearch(problem, share_of(deadline, CORE_SHARE))
+    search = CoreSearch(problem, deadline.part(CORE_SHARE))
     core = search.find(named_limits(problem))
     changes, all_tried = find_changes(problem, core, deadline)
     return changed(

@@ -35,7 +35,7 @@ def group_storages(storages: Storages, group_of: IntArray) -> GroupedStorages:
     """Tell which groups hold each storage."""
     return GroupedStorages(
         groups=[np.unique(group_of[layers]).tolist() for layers in storages.layers],
-        total=storages.bytes + storages.gradient_bytes + storages.optimizer_bytes,
+        total=storages.total,
     )
 
 

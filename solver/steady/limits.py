@@ -2,6 +2,7 @@
 
 from partita.models.objective import Limits
 from partita.models.problem import Problem
+from partita.solver.ways import CHOSEN
 
 Refusal = tuple[str, str, str]
 """Pointer, what is not supported, remedy."""
@@ -55,7 +56,7 @@ def _refused_in_model(problem: Problem) -> list[Refusal]:
     if model.shared_activations:
         remedy = "count them in activation_bytes"
         found.append(("/model/shared_activations", f"shared activations {SINGLE}", remedy))
-    chosen = problem.constraints.recompute in ("choose", "stage")
+    chosen = problem.constraints.recompute in CHOSEN
     for number, layer in enumerate(model.layers):
         for position, option in enumerate(layer.options):
             fixed = ("weight_bytes", "workspace_bytes") if chosen and option.recompute is not None else ()

@@ -10,6 +10,7 @@ from partita.models.quantities import as_choices
 from partita.solver.arrays import BoolArray, FloatArray, IntArray
 from partita.solver.instance import Instance, build_instance
 from partita.solver.measure import synchronised_bytes
+from partita.solver.ways import CHOSEN
 
 NONE = "none"
 """The word for a layer that is not recomputed."""
@@ -98,7 +99,7 @@ def read_menu(problem: Problem) -> Menu:
     training, devices = problem.training, problem.cluster.num_devices
     asked = problem.constraints.recompute
     kinds: tuple[str, ...] = (asked,)
-    if asked in ("choose", "stage"):
+    if asked in CHOSEN:
         named = {option.recompute for layer in problem.model.layers for option in layer.options if option.recompute}
         kinds = (NONE, *sorted(named))
     tensor = tuple(sorted(t for t in as_choices(training.tensor_parallel) if t <= devices))
@@ -137,7 +138,7 @@ def _named(instance: Instance) -> tuple[IntArray, IntArray]:
     held, exchanged = np.zeros(instance.num_layers, dtype=np.int64), np.zeros(instance.num_layers, dtype=np.int64)
     sizes = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
     for storages in (instance.weights, instance.buffers):
-        total = storages.bytes + storages.gradient_bytes + storages.optimizer_bytes
+        total = storages.total
         for number, layers in enumerate(storages.layers):
             held[layers] += total[number]
             if storages is instance.weights:

@@ -29,18 +29,22 @@ SLOW = [
 """File, GiB of memory, devices, options, and the time per sample of Piper's own program, at 25 GiB/s."""
 
 
+BETTER = {24.6258985: 24.0313985}
+"""Our optimum where the published plan is not optimal."""
+
+
 @pytest.mark.parametrize(
     ("file", "memory", "devices", "options", "theirs"),
     [*SETTINGS, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)],
 )
-def test_no_published_plan_is_better(
+def test_the_published_plans_are_the_best(
     file: str, memory: int, devices: int, options: dict[str, Any], theirs: float
 ) -> None:
-    """Tests time per sample and proof; the published figures have nine digits."""
+    """Tests time per sample and proof, to the nine digits published; for one setting there is a better plan."""
     answer = plan_problem(problem_of(file, memory, devices, options))
     assert answer.status == "optimal"
     assert answer.best_bound is not None
-    assert answer.best_bound <= theirs * (1 + 1e-8)
+    assert answer.best_bound == pytest.approx(BETTER.get(theirs, theirs), rel=1e-8)
 
 
 @pytest.mark.parametrize(
