@@ -7,7 +7,8 @@ from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
 from partita.solver.infeasibility.explanation import explain
 from partita.solver.keeping import keep_in_front
-from partita.solver.session import OnProgress, Progress, Session
+from partita.solver.progress import OnProgress, Progress
+from partita.solver.session import Session
 from partita.solver.steady.answer import plan_steady_state
 from partita.solver.support import refuse_unsupported
 from partita.solver.tools import Tactics
