@@ -18,6 +18,7 @@ from time import monotonic
 
 import numpy as np
 import pipedream_peer
+from equal_blocks import equal_blocks
 from instances import chain, mixed, recomputing, scheduled
 
 from partita.models.answer import Answer
@@ -35,6 +36,8 @@ from partita.solver.tools import Tactics
 
 HERE = Path(__file__).parent
 SHARED = HERE.parent.parent / "shared" / "data"
+BATCHES = (256, 512, 1024)
+"""Sequences of an iteration of the equal blocks."""
 SIZES = ((98, 16, 64, 1.0), (194, 32, 128, 10.0), (386, 64, 256, 60.0), (1000, 64, 256, 60.0))
 """Layers, stages, microbatches, and the seconds that a proof may take."""
 STRAIGHT = (
@@ -250,6 +253,25 @@ def ways() -> list[str]:
     return rows
 
 
+def configurations() -> list[str]:
+    """Give the table of degrees to choose from: 128 equal blocks on 512 devices, one batch after the other."""
+    rows = [
+        "| batch | configurations | goal | result | tensor x data x stages | microbatches | iteration time, s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for batch in BATCHES:
+        problem = equal_blocks(128, 64, batch, 60.0)
+        run = planned(problem)
+        best = run.answer.candidates[0]
+        shape = f"{best.tensor_parallel} x {best.data_parallel} x {len(best.stages)}"
+        rows.append(
+            f"| {batch} | {len(run.answer.schedules)} | proof in 60 s | {run} | {shape} | {best.num_microbatches} "
+            f"| {best.metrics.iteration_time_s:.6f} |"
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
 def ranking(repeats: int) -> list[str]:
     """Give the time of five candidates against one, on the smallest chain."""
     pairs = []
@@ -290,6 +312,11 @@ def main() -> None:
         "\n".join(graphs()),
     ]
     parts += ["## Two kinds of device, and recompute\n\nSpeed 1 to 2.2, slow uplinks, memory binds.", "\n".join(ways())]
+    parts += [
+        "## Degrees to choose from: 128 equal blocks, embedding and head on 64 nodes of 8 devices\n\nTensor-parallel "
+        "degrees 1 to 8, replicas 1 to 512, any number of stages, a fixed batch; the optimizer's state is divided.",
+        "\n".join(configurations()),
+    ]
     table = peers(("cp-sat", "highs"))
     if table:
         parts += ["## dnn-partitioning, throughput inputs, no CPUs", "\n".join(table)]

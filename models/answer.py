@@ -23,6 +23,10 @@ class Candidate(Model):
         1 for the best.
     schedule
         The schedule that it runs.
+    tensor_parallel, data_parallel, replicas_per_node
+        Its degrees, and how many replicas of a stage share a node.
+    num_microbatches, microbatch_size
+        Microbatches of an iteration in each replica, and samples of a microbatch.
     metrics, stages, boundaries, tied_weights
         What it costs and what it is.
     best_bound
@@ -31,6 +35,11 @@ class Candidate(Model):
 
     rank: int
     schedule: Schedule
+    tensor_parallel: int = 1
+    data_parallel: int = 1
+    replicas_per_node: int = 1
+    num_microbatches: int = 1
+    microbatch_size: int = 1
     metrics: Metrics
     stages: Many[Stage]
     boundaries: Many[Boundary] = ()
@@ -50,15 +59,17 @@ ScheduleStatus = Literal["optimal", "feasible", "cut_off", "infeasible", "no_sol
 
 
 class ScheduleResult(Model):
-    """What was found under one of several schedules.
+    """What was found in one of several configurations: of schedule, degrees and batch.
 
     Attributes
     ----------
     schedule
         The schedule.
+    tensor_parallel, data_parallel, replicas_per_node, num_microbatches, microbatch_size
+        The degrees and the batch, as in ``Candidate``.
     status
         As for the answer; ``cut_off`` where the search ended early because its bound is worse than a plan of another
-        schedule.
+        configuration.
     objective_value
         That of its best plan, in the unit of the objective; None where there is none.
     best_bound
@@ -66,6 +77,11 @@ class ScheduleResult(Model):
     """
 
     schedule: Schedule
+    tensor_parallel: int = 1
+    data_parallel: int = 1
+    replicas_per_node: int = 1
+    num_microbatches: int = 1
+    microbatch_size: int = 1
     status: ScheduleStatus
     objective_value: float | None = None
     best_bound: float | None = None
@@ -246,7 +262,7 @@ class Answer(Model):
     candidates
         The plans, best first, after one that ``search.keep`` keeps.
     schedules
-        Where several schedules are compared: what was found under each, best first.
+        Where several schedules, degrees or batches are compared: what was found in each configuration, best first.
     baselines
         What simple rules would have given, by their names.
     infeasibility

@@ -28,7 +28,7 @@ class Metrics(Model):
     bubble_fraction
         The idle share of device time, 0 to 1; None where an iteration takes no time.
     inter_node_bytes
-        Bytes between nodes in one iteration.
+        Bytes between nodes in one iteration, of the transfers between stages, in one replica.
     num_devices
         Devices in use, those of all replicas together.
     queued_iteration_time_s

@@ -12,7 +12,7 @@ MAX_OPTIONS = 256
 RECOMPUTE_WORDS = frozenset({"none", "choose", "stage"})
 """Words with a meaning of their own in ``Constraints.recompute``; no option may be named so."""
 
-SELECTORS = ("device", "recompute", "tensor_parallel", "scenario")
+SELECTORS = ("device", "recompute", "tensor_parallel", "scenario", "microbatch_size")
 COSTS = (
     "forward_s",
     "backward_s",
@@ -49,10 +49,11 @@ class LayerOption(Model):
 
     Attributes
     ----------
-    device, recompute, tensor_parallel, scenario
+    device, recompute, tensor_parallel, scenario, microbatch_size
         When the option applies: on this kind of device, with this kind of recompute, at this degree of tensor
-        parallelism, in this scenario. At least one is given; all that are given must hold. Where several options
-        apply, the one that gives more of these counts, and of equally many the later one, field by field.
+        parallelism, in this scenario, with so many samples in a microbatch. At least one is given; all that are given
+        must hold. Where several options apply, the one that gives more of these counts, and of equally many the later
+        one, field by field.
     forward_s, backward_s, weight_gradient_s
         Seconds of one microbatch, as in ``Layer``; divided by the device's speed unless the option names a device.
     activation_bytes, weight_gradient_bytes, workspace_bytes, weight_bytes, buffer_bytes, output_bytes
@@ -63,6 +64,7 @@ class LayerOption(Model):
     recompute: Name | None = None
     tensor_parallel: Count | None = None
     scenario: Name | None = None
+    microbatch_size: Count | None = None
     forward_s: Seconds | None = None
     backward_s: Seconds | None = None
     weight_gradient_s: Seconds | None = None
@@ -74,14 +76,14 @@ class LayerOption(Model):
     output_bytes: Bytes | None = None
 
     @property
-    def selectors(self) -> tuple[str | None, str | None, int | None, str | None]:
-        """When the option applies: device, recompute, tensor-parallel degree, scenario."""
-        return self.device, self.recompute, self.tensor_parallel, self.scenario
+    def selectors(self) -> tuple[str | None, str | None, int | None, str | None, int | None]:
+        """When the option applies: device, recompute, tensor-parallel degree, scenario, samples of a microbatch."""
+        return self.device, self.recompute, self.tensor_parallel, self.scenario, self.microbatch_size
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         faults = Faults()
-        if self.selectors == (None, None, None, None):
+        if all(selector is None for selector in self.selectors):
             faults.add((), f"an option says when it applies: give one of {', '.join(SELECTORS)}", code="no_selector")
         if all(getattr(self, cost) is None for cost in COSTS):
             faults.add((), f"an option replaces something: give one of {', '.join(COSTS)}", code="no_cost")

@@ -3,9 +3,13 @@
 from collections.abc import Collection, Sequence
 
 from partita.models.base import Faults
+from partita.models.cluster import Cluster
 from partita.models.naming import check_known, listing
+from partita.models.objective import Objective
 from partita.models.profile import ModelProfile
+from partita.models.quantities import as_choices
 from partita.models.schedule import Schedule
+from partita.models.training import Training
 
 
 def check_options(faults: Faults, model: ModelProfile, devices: Collection[str], scenarios: Collection[str]) -> None:
@@ -46,3 +50,33 @@ def check_whole_backward(faults: Faults, recompute: str, schedules: Sequence[Sch
             "'none' or name an option, or take a schedule such as 1f1b"
         )
         faults.add(("constraints", "recompute"), detail, recompute, "split_backward")
+
+
+def check_batches(faults: Faults, training: Training, objective: Objective) -> None:
+    """Refuse to compare iterations of different batches by anything but their throughput."""
+    samples = sorted({replicas * count * size for replicas, count, size in training.batches()})
+    if len(samples) > 1 and objective != "tokens_per_second":
+        detail = (
+            f"the choices of num_microbatches, microbatch_size and data_parallel make iterations of {samples[0]} to "
+            f"{samples[-1]} samples, which cannot be compared; give global_batch_size, or the objective "
+            "'tokens_per_second'"
+        )
+        fields = ("num_microbatches", "microbatch_size", "data_parallel")
+        field = next(each for each in fields if isinstance(getattr(training, each), tuple))
+        faults.add(("training", field), detail, getattr(training, field), "batch")
+
+
+def no_room(cluster: Cluster, training: Training) -> str:
+    """Say why no choice of degrees fits on the nodes."""
+    largest, least = max(node.count for node in cluster.nodes), min(as_choices(training.tensor_parallel))
+    if least > largest:
+        return (
+            f"a group of {least} tensor-parallel devices stays inside a node, and the largest has {largest}; "
+            f"choose tensor_parallel of at most {largest}"
+        )
+    return (
+        f"no choice of tensor_parallel, data_parallel and replicas_per_node fits on nodes of up to {largest} devices: "
+        "every node of a stage holds replicas_per_node x tensor_parallel devices of it, and there are data_parallel / "
+        "replicas_per_node such nodes, equal and without links of their own; choose smaller degrees, or leave "
+        "replicas_per_node out"
+    )

@@ -15,11 +15,28 @@ Place = Sequence[str | int]
 
 
 class _Room(NamedTuple):
-    """What bounds the number of stages: layers and ranks that exist, and the microbatches asked for."""
+    """What bounds the number of stages.
+
+    Attributes
+    ----------
+    layers
+        How many layers there are.
+    settings
+        The most ranks, and the microbatches, of every configuration of degrees and batch; most ranks first.
+    """
 
     layers: int
-    ranks: int
-    microbatches: int
+    settings: tuple[tuple[int, int], ...]
+
+    @property
+    def ranks(self) -> int:
+        """The most ranks of any configuration."""
+        return self.settings[0][0]
+
+    @property
+    def microbatches(self) -> int:
+        """The microbatches of the configuration with the most ranks."""
+        return self.settings[0][1]
 
     def most(self, schedule: Schedule) -> int:
         """Give the most stages that get a layer and a device each."""
@@ -29,18 +46,16 @@ class _Room(NamedTuple):
         """Tell whether a schedule can have so many stages."""
         if schedule.stages is not None:
             return stages == schedule.stages and stages <= self.layers
-        return stages <= self.most(schedule) and can_run(schedule.kind, schedule.chunks, stages, self.microbatches)
+        return stages <= self.layers and any(
+            stages <= ranks * schedule.chunks and can_run(schedule.kind, schedule.chunks, stages, microbatches)
+            for ranks, microbatches in self.settings
+        )
 
     def largest(self, schedule: Schedule) -> int:
         """Give the largest number of stages that a schedule can have; 0 where there is none."""
         if schedule.stages is not None:
             return min(schedule.stages, self.layers)
         return next((number for number in range(self.most(schedule), 0, -1) if self.holds(schedule, number)), 0)
-
-
-def available_ranks(cluster: Cluster, training: Training) -> int:
-    """Give the most ranks that the cluster can hold, at the smallest degrees allowed."""
-    return cluster.num_devices // (min(as_choices(training.tensor_parallel)) * min(as_choices(training.data_parallel)))
 
 
 def most_stages(model: ModelProfile, cluster: Cluster, training: Training) -> int:
@@ -77,7 +92,9 @@ TOO_MANY = "too_many_stages"
 
 
 def _room(model: ModelProfile, cluster: Cluster, training: Training) -> _Room:
-    return _Room(len(model.layers), available_ranks(cluster, training), training.num_microbatches)
+    least, devices = min(as_choices(training.tensor_parallel)), cluster.num_devices
+    settings = {(devices // (least * replicas), count) for replicas, count, _ in training.batches()}
+    return _Room(len(model.layers), tuple(sorted(settings, reverse=True)))
 
 
 def _asked(training: Training) -> tuple[int, ...]:
@@ -149,6 +166,8 @@ def _check_numbers(faults: Faults, place: Place, training: Training, schedule: S
         remedy = "; or list a number for each schedule in num_stages, or leave it out" if listed else ""
         where = place if listed else _stages_place(training, position)
         value = schedule.kind if listed else stages
+        if room.holds(schedule, stages):
+            continue
         fills = stages_fault(schedule.kind, chunks, stages, room.microbatches, most)
         if stages > most:
             each = f" with {chunks} stages each" if chunks > 1 else ""

@@ -1,12 +1,14 @@
 """How the model is trained: schedule, microbatches, parallel degrees and optimizer."""
 
+from math import prod
 from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from partita.models.base import Faults, Model
+from partita.models.base import Faults, Many, Model, at_most, unique
+from partita.models.choices import MAX_CHOICES, TrainingChoice, batches
 from partita.models.orders import check_orders
-from partita.models.quantities import Choice, Seconds, as_choices
+from partita.models.quantities import Choice, Count, Seconds, as_choices, is_list
 from partita.models.schedule import Schedule, ScheduleField
 
 MAX_MICROBATCHES = 65_536
@@ -68,6 +70,15 @@ OptimizerField = Annotated[
 """An optimizer's name, or its factors."""
 
 
+Microbatches = Annotated[int, Field(ge=1, le=MAX_MICROBATCHES)]
+MicrobatchesChoice = Annotated[
+    Annotated[Microbatches, Tag("(number)")]
+    | Annotated[Many[Microbatches], Field(min_length=1), unique("the number"), at_most(4096, "choices"), Tag("(list)")],
+    Discriminator(is_list),
+]
+"""A number of microbatches, or a list of different ones to choose from."""
+
+
 class Training(Model):
     """One iteration of training or inference.
 
@@ -78,10 +89,22 @@ class Training(Model):
     num_stages
         Stages of the whole pipeline (with several chunks per rank: all of them); a list to choose from; None for any
         number that fits.
-    num_microbatches, microbatch_size, sequence_length
-        Microbatches of an iteration, samples of a microbatch, tokens of a sample.
+    num_microbatches, microbatch_size
+        Microbatches of an iteration in each replica, and samples of a microbatch; lists to choose from. With
+        ``global_batch_size``, ``num_microbatches`` may be None: it then follows. Costs of layers are for the first
+        ``microbatch_size``; at another one they come from the options that name it, or else are in proportion.
+    global_batch_size
+        Samples of an iteration over all replicas; only what multiplies to it is chosen from. None: not fixed.
+    sequence_length
+        Tokens of a sample.
     tensor_parallel, data_parallel
         Degrees, or lists to choose from.
+    replicas_per_node
+        How many replicas of a stage share a node, where they are on several; a list to choose from, None for any.
+    gradient_overlap
+        The part of the gradients' all-reduce over the replicas that is hidden behind computing, 0 to 1.
+    shard_optimizer
+        Whether the replicas divide the optimizer's state between them.
     optimizer
         A name or factors; None means ``none`` where nothing is trained and ``adam_mixed`` otherwise.
     communication
@@ -108,11 +131,15 @@ class Training(Model):
 
     schedule: ScheduleField
     num_stages: Choice | None = None
-    num_microbatches: Annotated[int, Field(ge=1, le=MAX_MICROBATCHES)]
-    microbatch_size: Annotated[int, Field(ge=1, le=2**40)] = 1
+    num_microbatches: MicrobatchesChoice | None = None
+    microbatch_size: Choice = 1
+    global_batch_size: Count | None = None
     sequence_length: Annotated[int, Field(ge=1, le=2**40)] = 1
     tensor_parallel: Choice = 1
     data_parallel: Choice = 1
+    replicas_per_node: Choice | None = None
+    gradient_overlap: Annotated[float, Field(ge=0, le=1)] = 0.0
+    shard_optimizer: bool = False
     optimizer: OptimizerField | None = None
     communication: Communication = "overlapped"
     per_stage_degrees: bool = False
@@ -136,17 +163,48 @@ class Training(Model):
         """Give the path of one of the schedules, from here."""
         return ("schedule", index) if isinstance(self.schedule, tuple) else ("schedule",)
 
-    def with_schedule(self, schedule: Schedule) -> Self:
-        """Give the same training by one schedule alone, one of those listed here."""
-        return self.model_copy(update={"schedule": schedule})
+    @property
+    def microbatches(self) -> int:
+        """Microbatches of an iteration, where there is no choice left."""
+        return single(self.num_microbatches)
+
+    @property
+    def replicas_together(self) -> int:
+        """Replicas of a stage that share a node, where there is no choice of degrees left; all, if nothing is said."""
+        return single(self.data_parallel if self.replicas_per_node is None else self.replicas_per_node)
+
+    def batches(self) -> list[tuple[int, int, int]]:
+        """Give the replicas, microbatches and samples of a microbatch to choose from."""
+        counts = None if self.num_microbatches is None else as_choices(self.num_microbatches)
+        sizes = as_choices(self.microbatch_size)
+        found = batches(as_choices(self.data_parallel), counts, sizes, self.global_batch_size)
+        return [each for each in found if each[1] <= MAX_MICROBATCHES]
+
+    def with_choice(self, choice: TrainingChoice) -> Self:
+        """Give the same training in one configuration alone, one of those listed here."""
+        return self.model_copy(
+            update={
+                "schedule": choice.schedule,
+                "tensor_parallel": choice.tensor_parallel,
+                "data_parallel": choice.data_parallel,
+                "replicas_per_node": choice.replicas_per_node,
+                "num_microbatches": choice.num_microbatches,
+                "microbatch_size": choice.microbatch_size,
+            }
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         faults = Faults()
+        _check_batches(faults, self)
         for index, schedule in enumerate(self.schedules):
-            if schedule.orders is not None:
+            if schedule.orders is not None and not faults.count:
                 place, before = (*self.schedule_place(index), "orders"), faults.count
-                check_orders(faults, place, schedule.orders, self.num_microbatches)
+                if isinstance(self.num_microbatches, int):
+                    check_orders(faults, place, schedule.orders, self.num_microbatches)
+                else:
+                    detail = "custom orders run one number of microbatches; write it as num_microbatches"
+                    faults.add(("num_microbatches",), detail, self.num_microbatches, "microbatches")
                 if faults.count == before:
                     _check_stages(faults, self, index)
         faults.raise_if_any("Training")
@@ -157,6 +215,33 @@ class Training(Model):
         if isinstance(self.optimizer, Optimizer):
             return self.optimizer
         return OPTIMIZERS[self.optimizer or ("adam_mixed" if self.trains else "none")]
+
+
+def single(choice: int | tuple[int, ...] | None) -> int:
+    """Give the number in a set-up that has no other to choose from."""
+    if isinstance(choice, tuple) and len(choice) == 1:
+        return choice[0]
+    assert isinstance(choice, int), "a configuration has one number of each"
+    return choice
+
+
+def _check_batches(faults: Faults, training: Training) -> None:
+    """Refuse too many configurations, and batches that cannot be divided as asked."""
+    lists = [training.tensor_parallel, training.data_parallel, training.microbatch_size, training.num_microbatches or 1]
+    spanned = prod(len(as_choices(each)) for each in lists) * len(training.schedules)
+    if spanned > MAX_CHOICES:
+        detail = f"the lists span {spanned} configurations; at most {MAX_CHOICES} can be compared: list fewer values"
+        faults.add((), detail, code="too_many_configurations")
+    elif training.num_microbatches is None and training.global_batch_size is None:
+        detail = "needed: give the number of microbatches, or global_batch_size, from which it follows"
+        faults.add(("num_microbatches",), detail, code="missing")
+    elif not training.batches():
+        least = min(as_choices(training.data_parallel)) * min(as_choices(training.microbatch_size))
+        remedy = f"choose a multiple of {least}, up to {least * MAX_MICROBATCHES}"
+        if training.num_microbatches is not None:
+            remedy = f"choose {least * min(as_choices(training.num_microbatches))}, or leave num_microbatches out"
+        detail = f"no choice of num_microbatches x microbatch_size x data_parallel gives this batch; {remedy}"
+        faults.add(("global_batch_size",), detail, training.global_batch_size, "batch")
 
 
 def _check_stages(faults: Faults, training: Training, index: int) -> None:

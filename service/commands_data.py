@@ -127,7 +127,7 @@ def _assumed(problem: "Problem", left_out: set[str]) -> str:
         "time_unit": "s",
     }
     taken = [f"{FLAGS[name]} {value}" for name, value in values.items() if name in left_out and value]
-    microbatches = counted(problem.training.num_microbatches, "microbatch", "microbatches")
+    microbatches = counted(problem.training.microbatches, "microbatch", "microbatches")
     return f"assumed {', '.join([*taken, microbatches])}"
 
 

@@ -35,7 +35,7 @@ def _chrome_trace(problem: Problem, candidate: Candidate) -> str:
 
 def _torch_orders(problem: Problem, candidate: Candidate) -> str:
     refuse_degrees_per_stage(problem, "orders")
-    pipeline = pipeline_of(problem.with_schedule(candidate.schedule), len(candidate.stages))
+    pipeline = pipeline_of(problem.configured(candidate), len(candidate.stages))
     for index, (stage, rank) in enumerate(zip(candidate.stages, pipeline.rank_of.tolist(), strict=True)):
         if stage.rank != rank:
             detail = f"{candidate.schedule.kind} runs stage {index} on rank {rank}"

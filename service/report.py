@@ -101,7 +101,7 @@ def _headline(answer: Answer, problem: Problem, title: str | None) -> str:
     return (
         f"{named_model(problem, title)}: {counted(len(problem.model.layers), 'layer')}, {stages}"
         f"{_schedule_text(answer, problem)}, "
-        f"{counted(problem.training.num_microbatches, 'microbatch', 'microbatches')}, "
+        f"{_batch_text(answer, problem)}, "
         f"{_devices(answer, problem)}: {answer.status.replace('_', ' ')}"
     )
 
@@ -119,6 +119,16 @@ def _schedule_text(answer: Answer, problem: Problem) -> str:
         return schedules[0].kind
     compared = counted(len(schedules), "schedule")
     return f"{schedule_name(answer.candidates[0].schedule, schedules)} of {compared}" if answer.candidates else compared
+
+
+def _batch_text(answer: Answer, problem: Problem) -> str:
+    """Say how many microbatches the best plan has, and how many configurations were compared."""
+    training, compared = problem.training, len(answer.schedules) // len(problem.training.schedules)
+    number = training.num_microbatches if isinstance(training.num_microbatches, int) else None
+    if number is None and answer.candidates:
+        number = answer.candidates[0].num_microbatches
+    text = "microbatches to choose" if number is None else counted(number, "microbatch", "microbatches")
+    return f"{text}, {compared} sets of degrees" if compared > 1 else text
 
 
 def _figures(answer: Answer, best: Candidate) -> Table:

@@ -8,6 +8,7 @@ from partita.models.answer import Answer, Candidate, ScheduleResult
 from partita.models.answer_plan import Stage
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
+from partita.service.configuration_words import configuration_cells, configuration_text
 from partita.service.proof import amount, objective_text, objective_value
 from partita.service.schedule_words import schedule_name
 from partita.service.wording import device_ranges, first_few, node_runs, percent, seconds, sized, spans
@@ -101,8 +102,12 @@ def _layer_ranges(stage: Stage, position: Mapping[str, int]) -> str:
     return first_few(ranges, MOST_SPANS)
 
 
+MOST_CONFIGURATIONS = 20
+"""Configurations that are listed, the best first; the answer in JSON has them all."""
+
+
 def schedule_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
-    """Show what was found under each of the schedules compared.
+    """Show what was found in each of the configurations compared, the best of them.
 
     Parameters
     ----------
@@ -112,10 +117,11 @@ def schedule_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
         The schedules in the order of the problem, which their names depend on.
     """
     rows = []
-    for result in answer.schedules:
+    for result in answer.schedules[:MOST_CONFIGURATIONS]:
         found, bound = result.objective_value, result.best_bound
-        cells = {
-            "Schedule": schedule_name(result.schedule, schedules),
+        cells = {"Schedule": schedule_name(result.schedule, schedules)} if len(schedules) > 1 else {}
+        cells |= configuration_cells(result, answer.schedules)
+        cells |= {
             objective_text(answer.objective): "" if found is None else amount(answer.objective, found),
             "Bound": "" if bound is None else amount(answer.objective, bound),
             "Status": _status(result, answer, schedules),
@@ -127,7 +133,10 @@ def schedule_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
 def _status(result: ScheduleResult, answer: Answer, schedules: Sequence[Schedule]) -> str:
     """Say how the search under a schedule ended."""
     if result.status == "cut_off":
-        return f"cut off: cannot beat {schedule_name(answer.schedules[0].schedule, schedules)}"
+        best = answer.schedules[0]
+        named = schedule_name(best.schedule, schedules) if len(schedules) > 1 else ""
+        degrees = configuration_text(best, answer.schedules)
+        return f"cut off: cannot beat {', '.join(each for each in (named, degrees) if each)}"
     if result.status == "no_solution":
         return "no plan was found in time"
     found, bound = result.objective_value, result.best_bound
@@ -145,6 +154,7 @@ def candidate_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
     for number, candidate in enumerate(answer.candidates):
         cells = {"Plan": str(candidate.rank)}
         cells |= {"Schedule": names[number]} if len(schedules) > 1 else {}
+        cells |= configuration_cells(candidate, answer.schedules)
         cells[objective_text(answer.objective)] = objective_value(answer.objective, candidate.metrics)
         cells["Iteration time"] = seconds(candidate.metrics.iteration_time_s)
         cells["Peak memory"] = sized(candidate.metrics.peak_memory_bytes)

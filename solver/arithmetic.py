@@ -8,7 +8,7 @@ from partita.solver.bounds import least_metric
 from partita.solver.ceilings import ceilings
 from partita.solver.costs import sum_by
 from partita.solver.demands import torn, unmet
-from partita.solver.instance import Instance, one
+from partita.solver.instance import Instance
 from partita.solver.measure import graph_of
 from partita.solver.plans import Judge
 from partita.solver.reasons import report
@@ -115,8 +115,7 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
     available = int(np.sort(slots)[::-1][:most_ranks].sum())
     if total <= available:
         return None
-    training = instance.problem.training
-    width = one(training.tensor_parallel) * one(training.data_parallel)
+    width = instance.width
     called = "stages" if instance.schedule.chunks == 1 else "ranks"
     change = _more_memory(instance, -(-total // most_ranks) + reserve)
     ranks = -(-total // each) if each > 0 else 0

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from partita.models.problem import Problem
+from partita.models.quantities import as_choices
 from partita.models.schedule import Schedule
-from partita.solver.instance import Instance, one
+from partita.models.training import single
+from partita.solver.instance import Instance
 from partita.solver.ways import CHOSEN
 
 
@@ -36,10 +38,8 @@ def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
             "served, in queued_iteration_time_s only: plans are chosen and proven by iteration_time_s, without such "
             "queues; queueing_gap is the difference, as a share of the queued time"
         )
-    width = one(training.tensor_parallel) * one(training.data_parallel)
-    if width > 1:
-        found.append(f"the {width} devices of a stage are on one node; what they send counts on one path")
-    tensor = one(training.tensor_parallel)
+    found += _of_places(instance)
+    tensor = single(training.tensor_parallel)
     if tensor > 1:
         layers = instance.problem.model.layers
         count = sum(all(option.tensor_parallel != tensor for option in layer.options) for layer in layers)
@@ -53,7 +53,7 @@ def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
     if instance.replicas > 1:
         found.append(f"num_microbatches counts for each of the {instance.replicas} replicas")
     if instance.replicas > 1 and instance.trains:
-        found.append("the gradients of replicas are reduced after the pipeline, without overlap")
+        found.append(_of_reductions(instance))
     if instance.trains and any(len(layers) > 1 for layers in instance.weights.layers):
         found.append("tied weights are synchronized one after the other, after the pipeline")
     recompute = instance.problem.constraints.recompute
@@ -69,6 +69,44 @@ def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
     if any(buffer.mutated and len(buffer.layers) > 1 for buffer in instance.problem.model.buffers):
         found.append("layers that write to one buffer stay on one stage")
     return found
+
+
+def _of_places(instance: Instance) -> list[str]:
+    """List what is taken to hold of the devices of a stage, and of microbatches whose size was not measured."""
+    width, span, found = instance.width, instance.nodes_per_stage, []
+    if width > 1 and span == 1:
+        found.append(f"the {width} devices of a stage are on one node; what they send counts on one path")
+    elif width > 1:
+        found.append(
+            f"the {width} devices of a stage are {width // span} each on {span} similar nodes; all replicas are placed "
+            "alike, and what the devices of one send counts on one path"
+        )
+    return found
+
+
+def _of_reductions(instance: Instance) -> str:
+    """Say how the gradients of replicas are reduced."""
+    overlap, span = instance.problem.training.gradient_overlap, instance.nodes_per_stage
+    hidden = f"{overlap:.4g} of it hidden behind computing" if overlap else "without overlap"
+    if span == 1:
+        return f"the gradients of replicas are reduced after the pipeline, {hidden}"
+    return (
+        f"the gradients of replicas are reduced after the pipeline, inside nodes and then over the uplinks of {span} "
+        f"nodes, {hidden}; every device has the whole bandwidth of its path: a lower bound"
+    )
+
+
+def of_batches(problem: Problem, instance: Instance) -> list[str]:
+    """Say which costs for the microbatches of a plan were not measured; ``problem`` is as the user wrote it."""
+    first, size = as_choices(problem.training.microbatch_size)[0], single(instance.problem.training.microbatch_size)
+    if first == size:
+        return []
+    layers = problem.model.layers
+    count = sum(all(option.microbatch_size != size for option in layer.options) for layer in layers)
+    return [
+        f"microbatches of {size} samples: {count} of {len(layers)} layers have no option for them, and their times and "
+        f"bytes are {size / first:.4g} times those for {first}; tensors between layers likewise"
+    ]
 
 
 def _of_transfers(instance: Instance, compared: Sequence[Schedule]) -> list[str]:

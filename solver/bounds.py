@@ -1,10 +1,14 @@
 """Bounds on the metrics of all plans, by arithmetic."""
 
+from bisect import bisect_right
+
 import numpy as np
 
+from partita.solver.arrays import IntArray
 from partita.solver.costs import sum_by
 from partita.solver.kinds import fast_ranks
 from partita.solver.plans import Judge
+from partita.solver.replicas import least_reduction
 from partita.solver.targets import Target
 
 ROUNDING = 1e-12
@@ -24,7 +28,8 @@ def least_metrics(judge: Judge, num_stages: int, target: Target) -> dict[str, in
 def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     """Bound a metric from below by arithmetic, in ticks, bytes or devices.
 
-    Times by the mean load, the largest group and one microbatch's way through all stages; memory by that of the mean
+    Times by the mean load, the largest group and one microbatch's way through all stages, and by what follows the
+    pipeline at least; memory by that of the mean
     rank and of the largest layer.
     """
     figures, groups, instance = judge.figures, judge.groups, judge.instance
@@ -39,20 +44,53 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     by_group = sum_by(groups.group_of, work, len(groups))
     total, schedule = int(work.sum()), instance.schedule
     ranks = fast_ranks(instance.topology, figures, instance.num_ranks(num_stages))
-    one_kind = len(instance.topology.kinds) == 1
-    mean = -(-total // int(ranks)) if one_kind else int(total / ranks * (1 - ROUNDING))
-    load = max(mean, int(by_group.max()))
+    shared = -(-total // int(ranks)) if ranks.is_integer() else int(total / ranks * (1 - ROUNDING))
+    load = max(shared, int(by_group.max()))
+    if groups.total_order and schedule.chunks == 1 and schedule.orders is None:
+        load = _least_interval(by_group, num_stages, load)
     if metric == "bottleneck_time":
         return load
     microbatches = instance.microbatches
+    once = int(figures.time(instance.factors.step_s)) * instance.trains
+    once += least_reduction(instance, figures, instance.num_ranks(num_stages))
     if schedule.chunks > 1 or schedule.splits:
         # A weight gradient can wait until its rank is idle anyway, so that a microbatch's way does not count it.
         without = figures.passes(3 if schedule.splits else 2)[:2]
-        return max(int(sum(each.sum() for each in without)), microbatches * load)
+        return once + max(int(sum(each.sum() for each in without)), microbatches * load)
     # A stage's m passes come after one pass of all stages before it: T >= sum of earlier loads + m * load. So every
     # stage can take at most 1 / m of what the stages before it leave of T, and all together must take everything.
     shared = int(total / (1 - (1 - 1 / microbatches) ** num_stages) * (1 - ROUNDING))
-    return max(total, microbatches * load, shared)
+    return once + max(total, microbatches * load, shared, _round_the_heaviest(judge, num_stages, total, load))
+
+
+def _round_the_heaviest(judge: Judge, num_stages: int, total: int, load: int) -> int:
+    """Bound the makespan by paths through the heaviest stage, whose load is M >= ``load``.
+
+    1F1B, more microbatches m than stages S: one microbatch goes down and back once before and once after stage s
+    alternates. With S - 1 - s more forward passes than backward ones before that, T >= loads before s + 2 * loads after
+    s + (m - (S - 1 - s)) * M, and as no stage has more than M, T >= 2 * total + (m - S - 1) * M. All forward passes
+    first, or alone: T >= total + (m - 1) * M.
+    """
+    schedule, microbatches = judge.instance.schedule, judge.instance.microbatches
+    if schedule.kind in ("gpipe", "forward_only"):
+        return total + (microbatches - 1) * load
+    if schedule.kind == "1f1b" and microbatches > num_stages:
+        return 2 * total + (microbatches - num_stages - 1) * load
+    return 0
+
+
+def _least_interval(work: IntArray, parts: int, least: int) -> int:
+    """Give the smallest maximum of any division of work into so many intervals; it is at least ``least``."""
+    ends = np.cumsum(work).tolist()
+    low, high = least, least + int(work.max())
+    while low < high:
+        middle = (low + high) // 2
+        reached, used = 0, 0
+        while reached < ends[-1] and used < parts:
+            place = bisect_right(ends, reached + middle)
+            reached, used = ends[place - 1] if place else 0, used + 1
+        low, high = (low, middle) if reached == ends[-1] else (middle + 1, high)
+    return low
 
 
 def _least_traffic(judge: Judge, num_stages: int) -> int:

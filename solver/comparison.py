@@ -1,4 +1,4 @@
-"""What a search over several schedules has found, and what has to be said of the comparison."""
+"""What a search over several configurations has found, and what has to be said of the comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,21 +31,37 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
+MOST_NAMED = 8
+"""Configurations that cannot be planned and are named with the reason; of more, only how many there are is said."""
+
+
 def remarks(variants: Sequence[Variant], outcome: Outcome) -> list[str]:
-    """Say which schedules cannot be planned and why, and whether the others run on different numbers of ranks."""
-    found, ranks = [], {}
+    """Say which configurations cannot be planned and why, and whether schedules run on different numbers of ranks."""
+    found, ranks, named = [], {}, _names(variants)
     for number, variant in enumerate(variants):
-        kind, reason = variant.instance.schedule.kind, outcome.reasons.get(number)
-        best = outcome.plans.best_of(number)
+        best, reason = outcome.plans.best_of(number), outcome.reasons.get(number)
         if reason is not None:
             first = f": {reason.findings[0].message}" if reason.findings else ""
-            found.append(f"{kind} cannot be planned: {reason.message}{first}")
+            found.append(f"{named[number]} cannot be planned: {reason.message}{first}")
         elif best is not None:
-            ranks[kind] = len(best.plan.location)
-    if len(set(ranks.values())) > 1:
+            ranks[named[number]] = len(best.plan.location)
+    if len(found) > MOST_NAMED:
+        found[MOST_NAMED:] = [f"{len(found) - MOST_NAMED} more configurations cannot be planned"]
+    by_schedule = len({variant.instance.schedule.kind for variant in variants}) == len(variants)
+    if by_schedule and len(set(ranks.values())) > 1:
         listed = ", ".join(f"{kind} on {count}" for kind, count in ranks.items())
         found.append(
             f"the schedules are compared on different numbers of ranks: {listed}; to compare them on the same, list a "
             "number of stages for each in num_stages"
         )
     return found
+
+
+def _names(variants: Sequence[Variant]) -> list[str]:
+    """Name variants by their schedules and by the degrees and batches that are not the same in all."""
+    fields = ("tensor_parallel", "data_parallel", "replicas_per_node", "num_microbatches", "microbatch_size")
+    differing = [field for field in fields if len({getattr(each.choice, field) for each in variants}) > 1]
+    return [
+        " ".join([each.choice.schedule.kind, *(f"{field} {getattr(each.choice, field)}" for field in differing)])
+        for each in variants
+    ]

@@ -27,7 +27,7 @@ from partita.solver.plans import Judged, Plan, Signature
 from partita.solver.program.builder import Limits, Request, Setting, StageProgram
 from partita.solver.pruning import Cutoffs, most_work, prune
 from partita.solver.rank_network import TooManySteps
-from partita.solver.rank_search import RankSearch, Trials
+from partita.solver.rank_search import RankSearch, Trials, networks_worth
 from partita.solver.rank_sums import two_tracks
 from partita.solver.targets import WEIGHTED
 from partita.solver.tools import Tools
@@ -192,7 +192,7 @@ class Configuration:
                 domains = self._domains(cutoff, deadline)
                 if domains is None or domains.empty:
                     return self._proven(cutoff)
-                if best is not None and self._by_ranks(best, excluded, deadline, on_bound):
+                if best is not None and self._by_ranks(best, excluded, domains, deadline, on_bound):
                     continue
                 if cutoff is not None:
                     self._bisect_bound(domains, cutoff, deadline)
@@ -281,7 +281,12 @@ class Configuration:
                 high = middle
 
     def _by_ranks(
-        self, best: Judged, excluded: Sequence[Judged], deadline: Deadline, on_bound: Callable[[int], None]
+        self,
+        best: Judged,
+        excluded: Sequence[Judged],
+        domains: Domains,
+        deadline: Deadline,
+        on_bound: Callable[[int], None],
     ) -> bool:
         """Search rank by rank where that is possible, once for every best plan; tell whether it was."""
         tools, judge = self.tools, self.tools.judge
@@ -294,7 +299,8 @@ class Configuration:
         self._searched_by_ranks = this
         part = deadline.part(RANKS_SHARE)
         trials = Trials(tools, self._pool, best, excluded)
-        search = RankSearch(tools.view, self._frame, self._pool, trials, self._cutoffs)
+        size = int((domains.latest - domains.earliest).sum())
+        search = RankSearch(tools.view, self._frame, self._pool, trials, self._cutoffs, networks_worth(size))
         try:
             for bound in search.prove(best.objective, self.bound, tools.backend.resolution, part):
                 self.bound = max(self.bound, bound)

@@ -1,9 +1,10 @@
 """Demands on stages that cannot be kept together: pins, groups that are apart, order and the number of stages."""
 
 from partita.models.answer import Finding, Infeasibility
-from partita.solver.instance import Instance, one
+from partita.solver.instance import Instance
 from partita.solver.plans import Judge
 from partita.solver.reasons import listed, report
+from partita.solver.topology import node_sets
 from partita.solver.variants import allowed_stage_counts
 
 MOST_FINDINGS = 10
@@ -111,9 +112,9 @@ def _more_stages(judge: Judge, needed: int, available: int, less: str) -> str:
 
 def _ranks(instance: Instance) -> int:
     """Give how many ranks the nodes have room for."""
-    training = instance.problem.training
-    width = one(training.tensor_parallel) * one(training.data_parallel)
-    return sum(node.replicas * (node.count // width) for node in instance.problem.cluster.nodes)
+    width = instance.width // instance.nodes_per_stage
+    sets = node_sets(instance.problem.cluster, width, instance.nodes_per_stage)
+    return sum(members[-1].count // width for members in sets)
 
 
 def _stages(count: int) -> str:

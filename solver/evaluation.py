@@ -7,12 +7,14 @@ import numpy as np
 
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics, Stage, TiedWeight
+from partita.models.training import single
 from partita.solver.arrays import IntArray
 from partita.solver.costs import LayerPlan, StageMemory, Traffic, held, sum_by
 from partita.solver.figures import Figures, make_figures
 from partita.solver.instance import Instance
 from partita.solver.link_simulation import queued_makespan
-from partita.solver.measure import Measures, graph_of, measure, synchronised_bytes
+from partita.solver.measure import Measures, graph_of, measure
+from partita.solver.replicas import synchronised_bytes
 from partita.solver.topology import NO_PATH
 
 
@@ -62,11 +64,16 @@ class Evaluator:
 
     def candidate(self, plan: LayerPlan, rank: int, devices: list[tuple[str, ...]] | None = None) -> Candidate:
         """Give the full report of a plan; its ranks run on ``devices`` where these are given."""
-        measures = self.measures(plan)
+        measures, training = self.measures(plan), self.instance.problem.training
         placed = self.instance.topology.devices(plan.location) if devices is None else devices
         return Candidate(
             rank=rank,
             schedule=self.instance.schedule,
+            tensor_parallel=single(training.tensor_parallel),
+            data_parallel=self.instance.replicas,
+            replicas_per_node=self.instance.replicas_per_node,
+            num_microbatches=self.instance.microbatches,
+            microbatch_size=single(training.microbatch_size),
             metrics=self.metrics(measures, plan.location),
             stages=self._stages(plan, placed, measures),
             boundaries=self._boundaries(plan.stage, plan.location, measures),

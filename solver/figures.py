@@ -57,10 +57,19 @@ class Figures:
         """Give the time that bytes take on paths of a class, latency apart."""
         return _in_unit(np.minimum(sizes / self.bandwidth[path_class], self.cap), self.tick)
 
-    def reduction(self, sizes: IntArray, members: int, path_class: IntArray | int) -> Times:
-        """Give the time in which n members reduce bytes in a ring, latency apart: 2 (n - 1) / n of a transfer."""
-        seconds = sizes / self.bandwidth[path_class] * (2 * (members - 1) / members)
+    def reduction(self, sizes: IntArray, members: int, path_class: IntArray | int, share: float = 1.0) -> Times:
+        """Give the time in which n members reduce bytes in a ring, latency apart: 2 (n - 1) / n of a transfer.
+
+        Only ``share`` of it counts.
+        """
+        seconds = sizes / self.bandwidth[path_class] * (2 * (members - 1) / members) * share
         return _in_unit(np.minimum(seconds, self.cap), self.tick)
+
+    def delay(self, path_class: IntArray, share: float) -> Times:
+        """Give a share of the latency of paths."""
+        if self.tick is None or share == 1:
+            return self.latency[path_class] * (int(share) if share == 1 else share)
+        return np.rint(self.latency[path_class] * share).astype(np.int64)
 
     def passes(self, number: int) -> list[Times]:
         """Give the least times of two passes, forward and backward, or of three: the backward pass split in two."""
@@ -130,7 +139,8 @@ def roundings(instance: Instance, longest_path: int) -> float:
     if instance.routing == "host":  # every reader moves a gradient of its own
         tensors = 4 * (tensors + sum(len(readers) for readers in instance.edges.consumers))
     each = layers + 2 * tensors if instance.blocking else max(layers, tensors)
-    return 0.5 * (longest_path * each + len(instance.weights.names) + instance.num_layers)
+    reductions = 1 if instance.nodes_per_stage == 1 else 2  # inside nodes and between them
+    return 0.5 * (longest_path * each + len(instance.weights.names) + reductions * instance.num_layers)
 
 
 def usual_path(instance: Instance, num_stages: int) -> int:
@@ -145,14 +155,15 @@ def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[
     """Choose the seconds per tick for instances of one problem, each with plans of up to so many stages.
 
     The tick is chosen so that rounding stays below ``ACCURACY`` of the time that all layers take once. Where the times
-    are so far apart that their sums would overflow, the tick is coarser.
+    are so far apart that their sums would overflow, the tick is coarser. Where iterations do not all have the same
+    number of samples, a tick is a time for as many samples as the first one has (``sizes_of_ticks``).
 
     Parameters
     ----------
     instances
         Each with its largest number of stages.
     cap
-        Seconds that no transfer counts more than.
+        Seconds that no transfer counts more than, for as many samples as the first instance has.
 
     Returns
     -------
@@ -160,18 +171,31 @@ def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[
         Seconds per tick, and the seconds by which a counted time can be off where that is more than ``ACCURACY`` of
         what stages take on average, for a bottleneck once and for an iteration for every microbatch; else 0.
     """
-    fine, coarse = zip(*(_ticks(instance, num_stages, cap) for instance, num_stages in instances), strict=True)
+    scales = sizes_of_ticks([instance for instance, _ in instances])
+    every = list(zip(instances, scales, strict=True))
+    fine, coarse = zip(
+        *([each / scale for each in _ticks(instance, stages, cap * scale)] for (instance, stages), scale in every),
+        strict=True,
+    )
     tick = float(max(min(fine), max(coarse)))
     if tick <= min(fine):
         return tick, 0.0
     blur = 0.0
-    for instance, num_stages in instances:
-        of_stage = float(instance.layers.forward.sum() + instance.layers.backward.sum()) / num_stages
+    for (instance, num_stages), scale in every:
+        of_stage = float(instance.layers.forward.sum() + instance.layers.backward.sum()) / num_stages / scale
         off = roundings(instance, usual_path(instance, num_stages)) * tick
         once, often = roundings(instance, BUSY_PASSES) * tick, off / instance.microbatches
         if max(once, often) > ACCURACY * of_stage:
             blur = max(blur, off)
     return tick, blur
+
+
+def sizes_of_ticks(instances: Sequence[Instance]) -> list[float]:
+    """Give how long a tick of each instance is, the first one's being 1: in proportion to an iteration's samples.
+
+    So times in ticks are compared by throughput, whatever the batches are.
+    """
+    return [each.samples / instances[0].samples for each in instances]
 
 
 def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, float]:
@@ -214,7 +238,7 @@ def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, flo
     own = [layers.weight, layers.gradient] if instance.replicas > 1 else []
     for sizes in shared + own:
         reduced += 2 * float(figures.transfer(sizes, slowest).sum())
-    after = reduced * num_stages + latency * (1 + len(instance.weights.names)) + instance.factors.step_s
+    after = reduced * num_stages + latency * (2 + len(instance.weights.names)) + instance.factors.step_s
     least = float(instance.layers.forward.sum() + instance.layers.backward.sum())
     once = float(layers.forward.sum() + layers.backward.sum())
     return least, once, float(sent) + 2 * num_stages * latency, after * instance.trains

@@ -4,8 +4,8 @@ Layers, tensors and storages are numbered in the order of the problem. Times are
 rounded here. Shapes are given as L layers, T tensors, Q storages.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from partita.models.errors import InvalidInput
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
 from partita.models.tensor import Buffer, SharedActivation
-from partita.models.training import Optimizer
+from partita.models.training import Optimizer, single
 from partita.solver.arrays import IntArray
 from partita.solver.event_graph import EventGraph
 from partita.solver.topology import Topology
@@ -123,7 +123,7 @@ class Instance:
     @property
     def microbatches(self) -> int:
         """Microbatches of an iteration."""
-        return self.problem.training.num_microbatches
+        return self.problem.training.microbatches
 
     @property
     def blocking(self) -> bool:
@@ -143,18 +143,32 @@ class Instance:
     @property
     def replicas(self) -> int:
         """Data-parallel degree."""
-        return one(self.problem.training.data_parallel)
+        return single(self.problem.training.data_parallel)
+
+    @property
+    def replicas_per_node(self) -> int:
+        """Replicas of a stage that share a node."""
+        return self.problem.training.replicas_together
+
+    @property
+    def nodes_per_stage(self) -> int:
+        """Over how many nodes the replicas of a stage are spread."""
+        return self.replicas // self.replicas_per_node
+
+    @property
+    def samples(self) -> int:
+        """Samples of an iteration, over all data-parallel replicas."""
+        return self.microbatches * single(self.problem.training.microbatch_size) * self.replicas
 
     @property
     def tokens(self) -> int:
         """Tokens of an iteration, over all data-parallel replicas."""
-        training = self.problem.training
-        return training.num_microbatches * training.microbatch_size * training.sequence_length * self.replicas
+        return self.samples * self.problem.training.sequence_length
 
     @property
     def width(self) -> int:
         """Devices of a stage: all its tensor-parallel devices and replicas."""
-        return one(self.problem.training.tensor_parallel) * self.replicas
+        return single(self.problem.training.tensor_parallel) * self.replicas
 
     @cached_property
     def capacities(self) -> IntArray:
@@ -175,21 +189,17 @@ class Instance:
         return int(present[np.argmax(room[present])]) if len(present) else 0
 
 
-def one(choice: int | tuple[int, ...]) -> int:
-    """Give the number where a list of numbers has been refused before."""
-    assert isinstance(choice, int), "lists are refused by support.py"
-    return choice
-
-
-def build_instance(problem: Problem, only: frozenset[str] | None = None, most_stages: int | None = None) -> Instance:
+def build_instance(
+    problem: Problem, only: Collection[tuple[str, ...]] | None = None, most_stages: int | None = None
+) -> Instance:
     """Resolve a supported problem into arrays.
 
     Parameters
     ----------
     problem
-        What to resolve.
+        What to resolve, in one configuration of training.
     only
-        The nodes to keep; None for all.
+        The sets of nodes to keep; None for all.
     most_stages
         The most stages that are placed; None for as many as the problem allows.
 
@@ -200,21 +210,25 @@ def build_instance(problem: Problem, only: frozenset[str] | None = None, most_st
     """
     training = problem.training
     factors = training.optimizer_factors()
-    ways = find_ways(problem, factors, one(training.tensor_parallel))
+    ways = find_ways(problem, factors)
     index = problem.model.layer_index()
+    weights = _weights(problem, factors, index)
+    replicas, together = single(training.data_parallel), training.replicas_together
+    sharing = replicas if training.shard_optimizer else 1
     instance = Instance(
         problem=problem,
-        ways=ways,
+        ways=replace(ways, costs=replace(ways.costs, optimizer=-(-ways.costs.optimizer // sharing))),
         edges=_edges(problem, ways.least, index),
-        weights=_weights(problem, factors, index),
+        weights=replace(weights, optimizer_bytes=-(-weights.optimizer_bytes // sharing)),
         buffers=_plain(problem.model.buffers, [item.name for item in problem.model.buffers], index),
         shared=_plain(problem.model.shared_activations, [], index),
         topology=Topology(
             problem.cluster,
-            one(training.tensor_parallel) * one(training.data_parallel),
+            single(training.tensor_parallel) * together,
             most_stages or problem.most_stages(),
             only,
-            inside=training.routing == "host" or (training.trains and one(training.data_parallel) > 1),
+            inside=training.routing == "host" or (training.trains and together > 1),
+            span=replicas // together,
         ),
         factors=factors,
     )

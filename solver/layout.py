@@ -9,14 +9,15 @@ from partita.models.naming import listing, quoted
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.models.schedule_rules import microbatches_fault, stages_fault
+from partita.models.training import single
 from partita.solver.arrays import IntArray
 from partita.solver.costs import LayerPlan
 from partita.solver.effort import unaffordable
 from partita.solver.figures import make_figures
-from partita.solver.instance import Instance, build_instance, one
+from partita.solver.instance import Instance, build_instance
 from partita.solver.pipeline import Pipeline, arrange
 from partita.solver.recompute import best_plan
-from partita.solver.topology import Topology
+from partita.solver.topology import Topology, similar
 
 MOST_FINDINGS = 20
 """Findings of one kind that are listed."""
@@ -47,7 +48,7 @@ def lay_out(problem: Problem, given: GivenPlan) -> Layout:
     Parameters
     ----------
     problem, given
-        A supported problem with one schedule, and a plan for it.
+        A supported problem in one configuration of training, and a plan for it.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def lay_out(problem: Problem, given: GivenPlan) -> Layout:
     num_stages = int(stage.max()) + 1
     ranks = pipeline_of(problem, num_stages).rank_of
     devices = _devices(problem, given, ranks)
-    only = None if devices is None else frozenset(name.partition(":")[0] for each in devices for name in each)
+    only = None if devices is None else sorted({nodes_of(each) for each in devices})
     instance = build_instance(problem, only, num_stages)
     _refuse_wrong_order(instance, stage)
     too_much = unaffordable(instance, num_stages, problem.search.time_limit_s)
@@ -103,7 +104,7 @@ def pipeline_of(problem: Problem, num_stages: int) -> Pipeline:
     Parameters
     ----------
     problem, num_stages
-        A problem with one schedule, and how many stages the plan has.
+        A problem in one configuration of training, and how many stages the plan has.
 
     Raises
     ------
@@ -112,14 +113,14 @@ def pipeline_of(problem: Problem, num_stages: int) -> Pipeline:
     """
     training = problem.training
     schedule = training.schedules[0]
-    microbatches, stages = training.num_microbatches, schedule.stages
+    microbatches, stages = training.microbatches, schedule.stages
     fault = stages_fault(schedule.kind, schedule.chunks, num_stages, microbatches, problem.most_stages())
     if stages is not None and num_stages != stages:
         fault = f"the orders run {stages} stages, the plan has {num_stages}"
     fault = fault or microbatches_fault(schedule.kind, num_stages // schedule.chunks, microbatches)
     if fault is not None:
         raise InvalidInput.at("/plan", fault, None, "stages")
-    return arrange(schedule, num_stages, training.num_microbatches)
+    return arrange(schedule, num_stages, microbatches)
 
 
 def _stages(problem: Problem, given: GivenPlan) -> IntArray:
@@ -136,14 +137,25 @@ def _devices(problem: Problem, given: GivenPlan, ranks: IntArray) -> list[tuple[
     if not any(stage.devices for stage in stages):
         return None
     counts = {node.name: node.count for node in problem.cluster.expanded_nodes()}
-    width = one(problem.training.tensor_parallel) * one(problem.training.data_parallel)
+    tensor, replicas = single(problem.training.tensor_parallel), single(problem.training.data_parallel)
+    near = problem.training.replicas_together
+    width, span = tensor * near, replicas // near
+    owner: dict[str, tuple[str, ...]] = {}
     faults: list[Fault] = []
     taken: dict[str, int] = {}
     of_rank: dict[int, tuple[str, ...]] = {}
     for number, (stage, rank) in enumerate(zip(stages, ranks.tolist(), strict=True)):
         place = f"/plan/stages/{number}/devices"
-        if len(stage.devices) != width or len({name.partition(":")[0] for name in stage.devices}) != 1:
-            detail = f"a stage runs on {width} device{'s' if width > 1 else ''} of one node"
+        nodes = nodes_of(stage.devices)
+        even = all(sum(name.partition(":")[0] == node for name in stage.devices) == width for node in nodes)
+        if len(nodes) != span or not even:
+            detail = f"a stage runs on {width} device{'s' if width > 1 else ''} of {_number_of_nodes(span)}"
+            faults.append(Fault(place, detail, short_value(list(stage.devices)), "devices"))
+        elif span > 1 and not similar(problem.cluster, nodes):
+            detail = "the nodes of a stage have equal devices, fabrics and uplinks, and no links of their own"
+            faults.append(Fault(place, detail, short_value(list(stage.devices)), "devices"))
+        elif any(owner.setdefault(node, nodes) != nodes for node in nodes):
+            detail = "stages that share a node share all their nodes, in the same order of replicas"
             faults.append(Fault(place, detail, short_value(list(stage.devices)), "devices"))
         for position, name in enumerate(stage.devices):
             node, _, device = name.partition(":")
@@ -161,6 +173,15 @@ def _devices(problem: Problem, given: GivenPlan, ranks: IntArray) -> list[tuple[
     if faults:
         raise InvalidInput(faults[:MOST_FINDINGS])
     return [of_rank[rank] for rank in range(len(of_rank))]
+
+
+def nodes_of(devices: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the nodes of some devices, each once, in order."""
+    return tuple(dict.fromkeys(name.partition(":")[0] for name in devices))
+
+
+def _number_of_nodes(span: int) -> str:
+    return "one node" if span == 1 else f"each of {span} nodes"
 
 
 def _refuse_wrong_order(instance: Instance, stage: IntArray) -> None:

@@ -12,6 +12,7 @@ from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
 from partita.solver.pipeline import arrange
+from partita.solver.replicas import longest_reduction, synchronised_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,6 @@ def bottleneck(instance: Instance, load: Times, moved: Transfers) -> float | int
     return value
 
 
-def synchronised_bytes(instance: Instance, sizes: IntArray, gradients: IntArray) -> IntArray:
-    """Give the bytes of gradient that belong to weights: in the weights' own width where gradients are not kept."""
-    return gradients if instance.factors.gradient_bytes_per_weight_byte > 0 else sizes
-
-
 def once_per_iteration(instance: Instance, figures: Figures, plan: LayerPlan, graph: EventGraph) -> float | int:
     """Give the time after the pipeline: all-reduce over replicas, tied weights, optimizer step.
 
@@ -168,7 +164,7 @@ def once_per_iteration(instance: Instance, figures: Figures, plan: LayerPlan, gr
     rank_of, location = graph.pipeline.rank_of, plan.location
     weight, holder = held(instance.weights, plan.stage, rank_of)
     if instance.replicas > 1:
-        total += _over_replicas(instance, figures, plan, rank_of, weight, rank_of[holder])
+        total += longest_reduction(instance, figures, plan, rank_of, weight, rank_of[holder])
     counts = np.bincount(weight, minlength=len(instance.weights.names))
     sizes = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
     for tied in np.flatnonzero(counts > 1).tolist():
@@ -178,32 +174,6 @@ def once_per_iteration(instance: Instance, figures: Figures, plan: LayerPlan, gr
         size = np.full(len(ways), sizes[tied])
         total += all_reduce(figures, size, len(places), ways).max().item()
     return total
-
-
-def _over_replicas(
-    instance: Instance, figures: Figures, plan: LayerPlan, rank_of: IntArray, weight: IntArray, holder: IntArray
-) -> float | int:
-    """Give the longest all-reduce of a rank's gradients over its replicas, which share a node.
-
-    Parameters
-    ----------
-    rank_of
-        The rank of every stage, shape (S,).
-    weight, holder
-        Which named weight is held by which rank.
-    """
-    rank, location = rank_of[plan.stage], plan.location
-    own = instance.topology.class_of[location, location]
-    costs = instance.ways.of(plan.kind(instance, rank_of), plan.option)
-    layers = synchronised_bytes(instance, costs.weight, costs.gradient)
-    weights = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
-    private = figures.reduction(layers, instance.replicas, own[rank])
-    named = figures.reduction(weights[weight], instance.replicas, own[holder])
-    size = len(location)
-    longest: float | int = (
-        (sum_by(rank, private, size) + sum_by(holder, named, size) + figures.latency[own]).max().item()
-    )
-    return longest
 
 
 def all_reduce(figures: Figures, sizes: IntArray, members: int, path_class: IntArray) -> Times:

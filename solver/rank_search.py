@@ -94,6 +94,18 @@ class _Better(Exception):
     """Raised when a plan was found that is as good as what is sought: the search starts again for a better one."""
 
 
+SMALL_PROGRAM, FEW_NETWORKS = 150, 100
+"""A program of up to so many thresholds is soon solved, so that the search by ranks gets but a few networks before it.
+
+Equal layers make many plans equal, which the search by ranks tries one by one.
+"""
+
+
+def networks_worth(size: int) -> int | None:
+    """Give how many networks are worth looking at before a program of so many thresholds; None for any number."""
+    return FEW_NETWORKS if size <= SMALL_PROGRAM else None
+
+
 class _Undecided(Exception):
     """Raised when cuts do not tell what is best: placement decides, which the program knows more about."""
 
@@ -109,6 +121,8 @@ class RankSearch:
         Measures plans.
     allowed
         Gives the cutoffs of plans with an objective up to so much.
+    most_networks
+        Networks that are looked at for one bound before it is given up; None for any number.
     """
 
     def __init__(
@@ -118,7 +132,9 @@ class RankSearch:
         pool: CutPool,
         trials: Trials,
         allowed: Callable[[int], Cutoffs],
+        most_networks: int | None = None,
     ) -> None:
+        self._most_networks = most_networks
         self._view, self._frame, self._pool = view, frame, pool
         self._trials, self._allowed = trials, allowed
         instance = view.instance
@@ -209,9 +225,12 @@ class RankSearch:
 
         A way is left undecided where no cut is longer than ``most`` whatever the placement.
         """
-        waiting, least, undecided = [network], most + 1, 0
+        waiting, least, undecided, seen = [network], most + 1, 0, 0
         while waiting:
             deadline.check()
+            seen += 1
+            if self._most_networks is not None and seen > self._most_networks:
+                raise TooManySteps
             node = waiting.pop()
             progress = True
             while progress and not node.empty:

@@ -62,6 +62,9 @@ class Ranking:
         self.exhausted = False
 
 
+MOST_COMPARED = 16
+"""Variants for each of which a plan is sought, whatever its bound; of more, only for those that may have the best."""
+
 COUNTED_FROM_THE_END = ("forward_only", "gpipe", "1f1b")
 """Schedules in which what a stage keeps depends on how many stages come after it alone."""
 
@@ -128,14 +131,17 @@ def _refuse_contradictions(ranking: Ranking, open_: Sequence[Configuration]) -> 
 
 
 def _warm_up(plans: PlanPool, open_: list[Configuration], deadline: Deadline, on_progress: OnProgress) -> None:
+    """Find first plans where there may be better ones, and of every variant where these are few."""
+    few = len({each.variant for each in open_}) <= MOST_COMPARED
+    best = plans.best(set())
     for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):
-        best = plans.best(set())
         if deadline.passed and best is not None:
             return
-        unknown = plans.best_of(configuration.variant) is None
+        unknown = few and plans.best_of(configuration.variant) is None
         if best is None or unknown or configuration.bound < best.objective:
             configuration.warm_up(deadline)
-        on_progress("first plans", plans.best(set()), 0)
+            best = plans.best(set())
+            on_progress("first plans", best, 0)
 
 
 def _find_next(
@@ -143,15 +149,16 @@ def _find_next(
 ) -> bool:
     """Search every configuration that may hold a better plan than the best one left; tell whether that is proven."""
     ranked = {each.signature for each in before}
-    proven = True
+    proven, best = True, plans.best(ranked)
     for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):
-        best = plans.best(ranked)
+        if best is not None and configuration.bound >= best.objective:
+            continue
 
         def report(bound: int, best: Judged | None = best) -> None:
             on_progress(f"candidate {len(before) + 1}", best, min(each.bound for each in open_))
 
-        if best is None or configuration.bound < best.objective:
-            proven &= configuration.search(best, before, deadline, report)
+        proven &= configuration.search(best, before, deadline, report)
+        best = plans.best(ranked)
     return proven
 
 

@@ -34,7 +34,7 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A given plan under every schedule that can run it, the best first, and why the others cannot."""
+    """A given plan in every configuration that can run it, the best first, and why the others cannot."""
 
     session: Session
     priced: list[Priced]
@@ -96,17 +96,19 @@ def review_plan(problem: Problem, given: GivenPlan, session: Session | None = No
     refuse_unsupported(problem)
     priced: list[Priced] = []
     refused: dict[str, InvalidInput] = {}
-    for schedule in problem.training.schedules:
+    for choice in problem.choices():
         try:
-            laid = lay_out(problem.with_schedule(schedule), given)
+            laid = lay_out(problem.with_choice(choice), given)
         except InvalidInput as error:
-            refused[schedule.kind] = error
+            refused.setdefault(choice.schedule.kind, error)
             continue
         evaluator = Evaluator(laid.instance)
         candidate = evaluator.candidate(laid.plan, 1, laid.devices)
         priced.append(Priced(candidate, broken(laid.instance, candidate, laid.plan.stage), laid, evaluator))
     if not priced:
         raise next(iter(refused.values()))
+    for each in priced:
+        refused.pop(each.candidate.schedule.kind, None)
     known = session or Session(problem, Tactics())
     priced.sort(key=lambda each: (bool(each.findings), known.preference(each.candidate.metrics)))
     return Review(known, priced, refused)

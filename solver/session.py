@@ -1,6 +1,7 @@
 """One problem being planned: what is found becomes the answer, and every figure in it is evaluated anew."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from math import inf
 
 from partita import __version__
@@ -14,14 +15,14 @@ from partita.models.answer import (
     Status,
 )
 from partita.models.answer_plan import Metrics
+from partita.models.choices import choice_of
 from partita.models.digest import problem_digest
 from partita.models.objective import FIELDS
 from partita.models.problem import Problem
 from partita.solver.arithmetic import beyond_arithmetic, impossible
-from partita.solver.assumptions import assumptions, warnings
-from partita.solver.backends.base import Backend
+from partita.solver.assumptions import assumptions, of_batches, warnings
+from partita.solver.backends.choose import backend_of
 from partita.solver.backends.cp_sat import CpSat
-from partita.solver.backends.highs import Highs
 from partita.solver.baselines import baselines
 from partita.solver.bounds import least_objective
 from partita.solver.ceilings import ceilings
@@ -47,6 +48,9 @@ from partita.solver.yardstick import Yardstick, level_results, relative_gap, yar
 
 SHARPENING_SHARE, BEYOND = 0.2, 8.0
 """The part of the time in which a plan is sought that tells which times matter, and up to how many times as long."""
+
+MOST_EXPLAINED = 32
+"""Configurations for each of which arithmetic is asked why it cannot be planned; of more, the search alone is."""
 
 BLURRED = (
     "the times of this problem are too far apart to be counted exactly: plans are told apart to within {:.2g} s only; "
@@ -76,7 +80,7 @@ class Session:
     def __init__(self, problem: Problem, tactics: Tactics) -> None:
         self.problem, self._tactics = problem, tactics
         self.variants = make_variants(problem)
-        self.backend = _backend(problem)
+        self.backend = backend_of(problem.search)
 
     @property
     def sticks(self) -> list[Yardstick]:
@@ -111,7 +115,7 @@ class Session:
             notes.append(BLURRED.format(self._blur))
         if self._judge.target.rounding > ACCURACY:
             notes.append(COARSE.format(self._judge.target.rounding))
-        evaluator = self._evaluator_of(candidates[0]) if candidates else None
+        evaluator = self._variant_of(candidates[0]).evaluator if candidates else None
         proof = self._proof(ranking, candidates)
         answer = self._assemble(candidates, evaluator, proof, found.counters, deadline, infeasibility, ranking.levels)
         compared: tuple[ScheduleResult, ...] = ()
@@ -132,24 +136,27 @@ class Session:
         known = [limits.pop(timed[0])] if len(timed) == 1 else []
         if timed:
             plans = self._in_focus(tuple(self._evaluated(each.judged, 1) for each in found))
-            known += [self._time_of(each) for each in plans]
+            known += [self._time_of(each) / self._variant_of(each).scale for each in plans]
         if "iteration_time" in timed:  # a bottleneck is no longer than its iteration
             limits.clear()
         least = min((each for each in known if each is not None), default=None)
         matter = [each for each in (least, *limits.values()) if each is not None]
         if matter:
-            self.variants = make_variants(self.problem, BEYOND * max(matter))
+            smallest = min(each.scale for each in self.variants)
+            self.variants = make_variants(self.problem, BEYOND * max(matter) / smallest)
 
     def _search(self, wanted: int, deadline: Deadline, on_progress: OnProgress | None) -> Outcome:
         """Search for so many plans over all variants."""
         found = Outcome()
         open_: list[Configuration] = []
         left_out: dict[int, list[int]] = {}
+        explained = len(self.variants) <= MOST_EXPLAINED
         for number, variant in enumerate(self.variants):
             searched, note = affordable(variant.instance, variant.stage_counts, self.problem.search.time_limit_s)
             left_out[number] = [count for count in variant.stage_counts if count not in searched]
-            found.notes += [] if note is None else [note]
-            reason = impossible(variant.judge, variant.stage_counts) if note is None else None
+            if note is not None and note not in found.notes:
+                found.notes.append(note)
+            reason = impossible(variant.judge, variant.stage_counts) if note is None and explained else None
             if reason is not None:
                 found.reasons[number] = reason
             elif searched:
@@ -185,7 +192,7 @@ class Session:
         )
 
     def _compared(self, outcome: Outcome) -> tuple[ScheduleResult, ...]:
-        """Give what is known of every schedule, best first."""
+        """Give what is known of every configuration, best first."""
         ranking, plans, reasons = outcome.ranking, outcome.plans, outcome.reasons
         best = ranking.candidates[0].judged if ranking.candidates else None
         results = []
@@ -205,7 +212,10 @@ class Session:
                 (
                     order,
                     ScheduleResult(
-                        schedule=variant.instance.schedule, status=status, objective_value=value, best_bound=proven
+                        **asdict(variant.choice) | {"schedule": variant.choice.schedule},
+                        status=status,
+                        objective_value=value,
+                        best_bound=proven,
                     ),
                 )
             )
@@ -265,7 +275,10 @@ class Session:
             candidates=candidates,
             baselines=found,
             infeasibility=reason,
-            assumptions=tuple(assumptions(instance, self.problem.training.schedules)),
+            assumptions=(
+                *assumptions(instance, self.problem.training.schedules),
+                *of_batches(self.problem, instance),
+            ),
             warnings=tuple(warnings(self.problem, instance)),
             solver=Effort(
                 solver=self.backend.name,
@@ -316,7 +329,7 @@ class Session:
         kept = [
             each
             for each in candidates
-            if (not self._timed or self._time_of(each) <= self._judge.figures.cap)
+            if (not self._timed or self._time_of(each) <= self._variant_of(each).judge.figures.cap)
             and all(getattr(each.metrics, FIELDS[c.metric]) <= c.most * (1 + LIMIT_TOLERANCE) for c in limits)
         ]
         kept.sort(key=lambda each: self.preference(each.metrics))
@@ -331,9 +344,10 @@ class Session:
         """The times that the objective is about."""
         return [metric for metric in TIMES if any(target.counts(metric) for target in self._judge.levels)]
 
-    def _evaluator_of(self, candidate: Candidate) -> Evaluator:
-        """Give the evaluator of a candidate's schedule."""
-        return next(each.evaluator for each in self.variants if each.instance.schedule == candidate.schedule)
+    def _variant_of(self, candidate: Candidate) -> Variant:
+        """Give the variant with a candidate's configuration."""
+        chosen = choice_of(candidate)
+        return next(each for each in self.variants if each.choice == chosen)
 
     def _proof(self, ranking: Ranking, candidates: tuple[Candidate, ...]) -> Proof:
         """Judge status, bound and gap from incumbent and bound."""
@@ -380,9 +394,3 @@ class Session:
     def preference(self, metrics: Metrics) -> tuple[float, ...]:
         """Give numbers that are smaller for a better plan, by level of the objective."""
         return tuple(each.preference(metrics) for each in self.sticks)
-
-
-def _backend(problem: Problem) -> Backend:
-    search = problem.search
-    kind = Highs if search.solver == "highs" else CpSat
-    return kind(search.seed, search.workers)

@@ -20,12 +20,13 @@ from partita.solver.figures import make_figures
 from partita.solver.group_moves import moves, predecessors_of
 from partita.solver.grouping import Groups, group_layers
 from partita.solver.instance import build_instance
-from partita.solver.layout import locations_of
+from partita.solver.layout import locations_of, nodes_of
 from partita.solver.measure import graph_of
 from partita.solver.recompute import best_plan
 from partita.solver.review import Priced, broken
 from partita.solver.session import Session
 from partita.solver.starts import stage_of_groups
+from partita.solver.topology import node_sets
 from partita.solver.yardstick import better, deciding
 
 MOST_OF_A_KIND, MOST_ENTRIES, LEAST_OF_A_KIND = 4096, 50_000_000, 64
@@ -299,15 +300,18 @@ def _group_moves(groups: Groups, stage: IntArray) -> Iterator[Moving]:
             yield "layers", moving, int(stage[moving[0]]) + step
 
 
-def _nodes_for(problem: Problem, devices: Sequence[tuple[str, ...]]) -> frozenset[str]:
-    """Give the nodes in use, those with links of their own, and the first free node of every kind."""
-    names = {name.partition(":")[0] for each in devices for name in each}
-    names |= {end.partition(":")[0] for link in problem.cluster.links for end in link.between}
-    free: dict[ExpandedNode, str] = {}
-    for node in problem.cluster.expanded_nodes():
-        if node.name not in names:
-            free.setdefault(replace(node, name="", index_of_group=0), node.name)
-    return frozenset(names | set(free.values()))
+def _nodes_for(problem: Problem, devices: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Give the sets of nodes in use, those with links of their own, and the first free set of every kind."""
+    used = {nodes_of(each) for each in devices}
+    names, span = {name for each in used for name in each}, len(nodes_of(devices[0]))
+    linked = {end.partition(":")[0] for link in problem.cluster.links for end in link.between}
+    free: dict[ExpandedNode, tuple[str, ...]] = {}
+    for members in node_sets(problem.cluster, len(devices[0]) // span, span):
+        own, smallest = tuple(node.name for node in members), members[-1]
+        if names.isdisjoint(own) and not (span == 1 and own[0] in linked):
+            free.setdefault(replace(smallest, name="", index_of_group=0), own)
+    unlinked = {(name,) for name in linked - names} if span == 1 else set()
+    return sorted(used | unlinked | set(free.values()))
 
 
 def _phrase(layers: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from partita.models.errors import InvalidInput
 from partita.solver.arrays import IntArray
 from partita.solver.grouping import Groups
-from partita.solver.layout import lay_out, locations_of
+from partita.solver.layout import lay_out, locations_of, nodes_of
 from partita.solver.plans import Judged, Plan
 from partita.solver.variants import Variant
 
@@ -18,7 +18,7 @@ def start_of(variant: Variant, stage_counts: Sequence[int]) -> Judged | None:
     Parameters
     ----------
     variant
-        The problem with one of its schedules.
+        The problem in one of its configurations.
     stage_counts
         The numbers of stages that are searched.
 
@@ -36,8 +36,8 @@ def start_of(variant: Variant, stage_counts: Sequence[int]) -> Judged | None:
     except InvalidInput:
         return None
     stage = stage_of_groups(variant.judge.groups, laid.plan.stage)
-    nodes = {name.partition(":")[0] for each in laid.devices or () for name in each}
-    if stage is None or int(stage.max()) + 1 not in stage_counts or not nodes <= topology.nodes.keys():
+    nodes = {nodes_of(each) for each in laid.devices or ()}
+    if stage is None or int(stage.max()) + 1 not in stage_counts or not nodes <= topology.sets:
         return None
     location = locations_of(topology, len(laid.plan.location), laid.devices)
     return variant.judge.judge([Plan(stage, location, laid.plan.option)])[0]

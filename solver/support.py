@@ -2,6 +2,7 @@
 
 from partita.models.errors import Fault, NotSupportedYet
 from partita.models.problem import Problem
+from partita.models.quantities import as_choices
 from partita.solver.steady.limits import refused_with_degrees, refused_without_degrees
 from partita.solver.ways import CHOSEN
 
@@ -42,9 +43,6 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
     if training.per_stage_degrees:
         return refused_with_degrees(problem)
     found = refused_without_degrees(problem)
-    for field in ("tensor_parallel", "data_parallel"):
-        if isinstance(getattr(training, field), tuple):
-            found.append((f"/training/{field}", "a list of degrees to choose from", "give one number"))
     if training.queueing and training.communication == "blocking":
         remedy = "write communication 'overlapped', or leave queueing false"
         found.append(("/training/queueing", "queues of transfers that occupy their stages (blocking)", remedy))
@@ -66,16 +64,10 @@ def _busy_differs(problem: Problem) -> bool:
 
 
 def _unsupported_degrees(problem: Problem) -> list[tuple[str, str, str]]:
-    """List what the degrees of parallelism rule out: stages wider than a node, links between single devices."""
+    """List what several devices for a stage rule out: links between single devices, routing through several hosts."""
     training, cluster = problem.training, problem.cluster
-    tensor, data = training.tensor_parallel, training.data_parallel
-    if isinstance(tensor, tuple) or isinstance(data, tuple):
-        return []
     found = []
-    width, largest = tensor * data, max(node.count for node in cluster.nodes)
-    if width > largest:
-        what = f"{tensor} x {data} devices for one stage, on nodes of at most {largest}"
-        found.append(("/training", what, "choose degrees whose product fits into a node"))
+    width = max(as_choices(training.tensor_parallel)) * max(as_choices(training.data_parallel))
     if width > 1 and any(":" in end for link in cluster.links for end in link.between):
         found.append(("/cluster/links", "links between devices with stages of several devices", "link the nodes"))
     if training.routing == "host" and sum(node.replicas for node in cluster.nodes) > 1:

@@ -158,11 +158,11 @@ def timeline(problem: Problem, candidate: Candidate) -> Timeline:
     InternalError
         When the candidate's figures are not those that its stages have.
     """
-    one_schedule = problem.with_schedule(candidate.schedule)
     refuse_degrees_per_stage(problem, "a timeline")
-    refuse_unsupported(one_schedule)
+    configured = problem.configured(candidate)
+    refuse_unsupported(configured)
     stages = tuple(GivenStage(layers=stage.layers, devices=stage.devices) for stage in candidate.stages)
-    layout = lay_out(one_schedule, GivenPlan(stages=stages))
+    layout = lay_out(configured, GivenPlan(stages=stages))
     return _Writer(layout, candidate).timeline()
 
 

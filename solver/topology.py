@@ -1,10 +1,12 @@
 """Where ranks can be placed, and what the paths between those places cost.
 
-A *slot* is what one rank occupies: as many devices of one node as its degrees of parallelism ask for. Slots that
-nothing tells apart form a *location*; two locations that can be exchanged are *alike*.
+A *slot* is what one rank occupies: as many devices as its degrees of parallelism ask for, on one node or, where its
+replicas are spread, as many on each node of a set of similar ones. Slots that nothing tells apart form a *location*;
+two locations that can be exchanged are *alike*. A set of nodes goes by the name of its first one: all replicas of the
+pipeline are placed alike, so that paths inside and between sets are those inside and between their first nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,25 +53,29 @@ NO_PATH = Path((), float("inf"), 0.0)
 
 
 class Topology:
-    """Locations and paths of a cluster for stages of ``width`` devices.
+    """Locations and paths of a cluster for stages of ``width`` devices on each of ``span`` nodes.
 
     Parameters
     ----------
     cluster
         The machines.
     width
-        Devices of a stage, all on one node.
+        Devices of a stage on one node.
     most_stages
         Of nodes that are alike no more are kept than there can be stages.
     only
-        The names of the nodes to keep; None for all.
+        The sets of nodes to keep, by name; None for all.
     inside
         Whether a stage uses the fabric of its node itself, not only between two stages.
+    span
+        Nodes of a stage.
 
     Attributes
     ----------
     kinds, devices_by_kind
         The Q kinds of device that the cluster's nodes have.
+    nodes, sets
+        The nodes kept, of a set its first one, by name; the names of the nodes of every set.
     """
 
     def __init__(
@@ -77,42 +83,51 @@ class Topology:
         cluster: Cluster,
         width: int,
         most_stages: int,
-        only: frozenset[str] | None = None,
+        only: Collection[tuple[str, ...]] | None = None,
         inside: bool = True,
+        span: int = 1,
     ) -> None:
-        self._inside = inside
+        self._inside, self._span = inside, span
         self.kinds = tuple(dict.fromkeys(node.device for node in cluster.nodes))
         self.devices_by_kind = tuple(cluster.devices[kind] for kind in self.kinds)
         self._links = {frozenset(link.between): link for link in cluster.links}
         self.nodes: dict[str, ExpandedNode] = {}
+        self.sets: set[tuple[str, ...]] = set()
         self.locations: list[Location] = []
         self._add_locations(cluster, width, most_stages, only)
 
-    def _add_locations(self, cluster: Cluster, width: int, most_stages: int, only: frozenset[str] | None) -> None:
+    def _add_locations(
+        self, cluster: Cluster, width: int, most_stages: int, only: Collection[tuple[str, ...]] | None
+    ) -> None:
         linked = {end for pair in self._links for end in pair}
         linked_devices = {end for end in linked if ":" in end}
-        singled_out = {end.partition(":")[0] for end in linked_devices}
+        linked_nodes = {end.partition(":")[0] for end in linked}
         kept: dict[object, int] = {}
         sets: dict[object, int] = {}
-        for node in cluster.expanded_nodes():
-            if node.count < width or (only is not None and node.name not in only):
-                continue
-            own = node.name if node.name in linked or node.name in singled_out else None
-            fabric = node.fabric if self._inside or node.count // width > 1 else None
-            kind = self.kinds.index(node.device)
-            sort = (kind, node.count // width, fabric, node.uplink, own)
+        for members in node_sets(cluster, width, self._span, only):
+            node = members[-1]  # the smallest
+            kind, room = self.kinds.index(node.device), node.count // width
+            own = node.name if node.name in linked_nodes else None
+            fabric = node.fabric if self._inside or room > 1 else None
+            sort = (kind, room, fabric, node.uplink, own)
             kept[sort] = kept.get(sort, 0) + 1
             if kept[sort] > most_stages and only is None:
                 continue
-            self.nodes[node.name] = node
-            names = [f"{node.name}:{index}" for index in range(node.count)]
-            plain = [name for name in names if name not in linked_devices]
+            name = members[0].name
+            self.nodes[name] = members[0]
+            self.sets.add(tuple(each.name for each in members))
+            if self._span > 1:
+                slots = tuple(_slot(members, width, number) for number in range(room))
+                self.locations.append(Location(name, slots, sets.setdefault((sort, "plain"), len(sets)), kind))
+                continue
+            names = [f"{name}:{index}" for index in range(node.count)]
+            plain = [each for each in names if each not in linked_devices]
             slots = tuple(tuple(plain[i : i + width]) for i in range(0, len(plain) - width + 1, width))
             if slots:
-                self.locations.append(Location(node.name, slots, sets.setdefault((sort, "plain"), len(sets)), kind))
-            for name in names:
-                if name in linked_devices:
-                    self.locations.append(Location(node.name, ((name,),), sets.setdefault(name, len(sets)), kind))
+                self.locations.append(Location(name, slots, sets.setdefault((sort, "plain"), len(sets)), kind))
+            for each in names:
+                if each in linked_devices:
+                    self.locations.append(Location(name, ((each,),), sets.setdefault(each, len(sets)), kind))
 
     @cached_property
     def kind_of(self) -> IntArray:
@@ -145,6 +160,11 @@ class Topology:
         a, b = self.nodes[here.node], self.nodes[there.node]
         if here.node == there.node:
             return NO_PATH if a.fabric is None else _single(f"{a.name} fabric", a.fabric)
+        return self._between(a, b)
+
+    @staticmethod
+    def _between(a: ExpandedNode, b: ExpandedNode) -> Path:
+        """Give the path from uplink to uplink."""
         assert a.uplink is not None and b.uplink is not None, "nodes of a larger cluster have uplinks"
         return Path(
             (f"{a.name} uplink", f"{b.name} uplink"),
@@ -163,7 +183,7 @@ class Topology:
         return found
 
     @cached_property
-    def _classes(self) -> tuple[list[tuple[float, float]], IntArray]:
+    def _classes(self) -> tuple[list[tuple[float, float]], IntArray, IntArray]:
         sort = np.array([location.sort for location in self.locations], dtype=np.int64)
         examples = {number: np.flatnonzero(sort == number)[:2].tolist() for number in range(int(sort.max()) + 1)}
         classes: dict[tuple[float, float], int] = {}
@@ -176,7 +196,12 @@ class Topology:
                     between[a, b] = self._class_number(firsts[0], seconds[-1], classes)
         table = between[sort[:, None], sort[None, :]]
         np.fill_diagonal(table, within[sort])
-        return list(classes), table
+        across = np.zeros(len(self.locations), dtype=np.int64)
+        if self._span > 1:
+            for place, location in enumerate(self.locations):
+                path = self._between(self.nodes[location.node], self.nodes[location.node])
+                across[place] = classes.setdefault((path.bandwidth, path.latency), len(classes))
+        return list(classes), table, across
 
     def _class_number(self, first: int, second: int, classes: dict[tuple[float, float], int]) -> int:
         path = self.path(first, second)
@@ -191,6 +216,11 @@ class Topology:
     def class_of(self) -> IntArray:
         """The class of the path between any two locations, shape (locations, locations)."""
         return self._classes[1]
+
+    @property
+    def across(self) -> IntArray:
+        """The class of the path between the nodes of one set, shape (locations,); 0 where a stage is on one node."""
+        return self._classes[2]
 
     @cached_property
     def node_of(self) -> IntArray:
@@ -224,7 +254,8 @@ class Topology:
     def usable_classes(self) -> list[int]:
         """The classes of path that some plan can use: between two stages, or within the devices of one."""
         within = np.diagonal(self.class_of).tolist() if self._inside else []
-        found = {*self.inside_classes, *self.between_classes, *within}
+        spread = self.across.tolist() if self._span > 1 else []
+        found = {*self.inside_classes, *self.between_classes, *within, *spread}
         return sorted(found) or [int(self.class_of[0, 0])]
 
     @cached_property
@@ -236,7 +267,11 @@ class Topology:
     @cached_property
     def _exchanges(self) -> Exchanges:
         sizes = [(len(location.slots), location.kind) for location in self.locations]
-        return Exchanges(sizes, self.node_of, self.class_of)
+        looks = self.class_of.copy()
+        looks[np.diag_indices_from(looks)] += (
+            len(self.classes) * self.across
+        )  # what replicas use tells places apart too
+        return Exchanges(sizes, self.node_of, looks)
 
     @property
     def alike(self) -> IntArray:
@@ -272,6 +307,53 @@ class Topology:
             given.append(self.locations[place].slots[taken.get(place, 0)])
             taken[place] = taken.get(place, 0) + 1
         return given
+
+
+def node_sets(
+    cluster: Cluster, width: int, span: int, only: Collection[tuple[str, ...]] | None = None
+) -> list[list[ExpandedNode]]:
+    """Give the sets of ``span`` nodes on which a stage can be, the largest node of each first.
+
+    The nodes of a set have equal devices, fabrics and uplinks and no links of their own; they are taken in order of how
+    many stages they hold, so that sets hold as many as they can. What is left over is not used.
+
+    Parameters
+    ----------
+    cluster, width, span
+        The machines, and how many devices on how many nodes a stage has.
+    only
+        The sets by the names of their nodes, instead of these.
+    """
+    nodes = [node for node in cluster.expanded_nodes() if node.count >= width]
+    if only is not None:
+        named = {node.name: node for node in nodes}
+        members = [[named[name] for name in names] for names in only if all(name in named for name in names)]
+        return [sorted(each, key=lambda node: -(node.count // width)) for each in members]
+    if span == 1:
+        return [[node] for node in nodes]
+    linked = {end.partition(":")[0] for link in cluster.links for end in link.between}
+    by_look: dict[object, list[ExpandedNode]] = {}
+    for node in nodes:
+        if node.name not in linked:
+            by_look.setdefault((node.device, node.fabric, node.uplink), []).append(node)
+    found = []
+    for each in by_look.values():
+        each.sort(key=lambda node: -(node.count // width))
+        found += [each[start : start + span] for start in range(0, len(each) - span + 1, span)]
+    return found
+
+
+def similar(cluster: Cluster, names: Sequence[str]) -> bool:
+    """Tell whether nodes can form a set."""
+    linked = {end.partition(":")[0] for link in cluster.links for end in link.between}
+    looks = {(node.device, node.fabric, node.uplink) for node in cluster.expanded_nodes() if node.name in names}
+    return len(looks) == 1 and linked.isdisjoint(names)
+
+
+def _slot(members: Sequence[ExpandedNode], width: int, number: int) -> tuple[str, ...]:
+    """Name the devices of a slot, those of the first node first."""
+    devices = range(number * width, (number + 1) * width)
+    return tuple(f"{node.name}:{device}" for node in members for device in devices)
 
 
 def _single(name: str, link: Link) -> Path:

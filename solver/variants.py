@@ -1,16 +1,18 @@
-"""The schedules that a problem lets choose from: each a problem of its own, its plans judged in common ticks."""
+"""The configurations of training that a problem spans: each a problem of its own, plans judged in common ticks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
+from partita.models.choices import TrainingChoice
+from partita.models.errors import InvalidInput
 from partita.models.problem import Problem
 from partita.models.quantities import as_choices
 from partita.models.schedule_rules import can_run
 from partita.solver.bounds import least_metric
 from partita.solver.evaluation import Evaluator
-from partita.solver.figures import common_tick, longest_time, make_figures
+from partita.solver.figures import common_tick, longest_time, make_figures, sizes_of_ticks
 from partita.solver.grouping import group_layers
 from partita.solver.instance import Instance, build_instance
 from partita.solver.measure import most_traffic
@@ -20,16 +22,20 @@ from partita.solver.targets import TIMES, Span, make_targets
 
 @dataclass(frozen=True)
 class Variant:
-    """A problem with one of its schedules.
+    """A problem in one of its configurations of training.
 
     Attributes
     ----------
+    choice, scale
+        The configuration, and how many samples an iteration has, the first variant's being 1.
     instance, judge
         The problem in arrays, and what judges its plans.
     stage_counts
         The numbers of stages that it allows, ascending.
     """
 
+    choice: TrainingChoice
+    scale: float
     instance: Instance
     judge: Judge
     stage_counts: list[int]
@@ -41,18 +47,37 @@ class Variant:
 
 
 def make_variants(problem: Problem, cap: float = inf) -> list[Variant]:
-    """Make one variant for every schedule; no transfer counts more than ``cap`` seconds."""
-    instances = [build_instance(problem.with_schedule(schedule)) for schedule in problem.training.schedules]
-    counts = [allowed_stage_counts(instance.problem) for instance in instances]
+    """Make one variant for every configuration that can have one of the numbers of stages asked for.
+
+    Parameters
+    ----------
+    problem
+        What to plan.
+    cap
+        No transfer counts more than so many seconds, for as many samples as the first configuration has.
+
+    Raises
+    ------
+    InvalidInput
+        When there is no such configuration.
+    """
+    every = [(choice, problem.with_choice(choice)) for choice in problem.choices()]
+    found = [(choice, each, stages) for choice, each in every if (stages := allowed_stage_counts(each))]
+    if not found:
+        detail = "no choice of degrees leaves room for a number of stages asked for; choose smaller degrees"
+        raise InvalidInput.at("/training", detail, None, "too_few_devices")
+    choices, counts = [choice for choice, _, _ in found], [each for _, _, each in found]
+    instances = [build_instance(each) for _, each, _ in found]
     tick, blur = common_tick([(instance, max(each)) for instance, each in zip(instances, counts, strict=True)], cap)
+    scales = sizes_of_ticks(instances)
     judges = [
-        Judge(instance, make_figures(instance, tick, blur, cap), group_layers(instance), number)
-        for number, instance in enumerate(instances)
+        Judge(instance, make_figures(instance, tick * scale, blur * scale, cap * scale), group_layers(instance), number)
+        for number, (instance, scale) in enumerate(zip(instances, scales, strict=True))
     ]
     levels = make_targets(problem.objective, lambda metric: _span(judges, counts, metric))
     return [
-        Variant(instance, judge.aiming(levels), each)
-        for instance, judge, each in zip(instances, judges, counts, strict=True)
+        Variant(choice, scale, instance, judge.aiming(levels), each)
+        for choice, scale, instance, judge, each in zip(choices, scales, instances, judges, counts, strict=True)
     ]
 
 
@@ -78,7 +103,7 @@ def _most(judge: Judge, num_stages: int, metric: str) -> int:
 
 
 def allowed_stage_counts(problem: Problem) -> list[int]:
-    """Give the numbers of stages that a problem with one schedule allows, ascending."""
+    """Give the numbers of stages that a problem in one configuration allows, ascending."""
     training = problem.training
     (schedule,) = training.schedules
     if schedule.stages is not None:
@@ -88,5 +113,5 @@ def allowed_stage_counts(problem: Problem) -> list[int]:
     return [
         count
         for count in asked
-        if count <= most and can_run(schedule.kind, schedule.chunks, count, training.num_microbatches)
+        if count <= most and can_run(schedule.kind, schedule.chunks, count, training.microbatches)
     ]

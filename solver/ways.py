@@ -10,7 +10,7 @@ import numpy as np
 from partita.models.errors import InvalidInput
 from partita.models.layer import COSTS, Layer
 from partita.models.problem import Problem
-from partita.models.training import Optimizer
+from partita.models.training import Optimizer, single
 from partita.solver.arrays import BoolArray, FloatArray, IntArray
 
 MAX_TOTAL_BYTES = 2**61
@@ -115,7 +115,7 @@ class Ways:
         return self.costs.map(lambda table: table[kind, option, layer])
 
 
-def find_ways(problem: Problem, factors: Optimizer, tensor_parallel: int) -> Ways:
+def find_ways(problem: Problem, factors: Optimizer) -> Ways:
     """Resolve the costs of a problem's layers.
 
     Raises
@@ -139,10 +139,11 @@ def find_ways(problem: Problem, factors: Optimizer, tensor_parallel: int) -> Way
         if recompute == "stage":
             available[:] = True
     scenario = problem.scenarios[0].name if problem.scenarios else None
+    tensor, samples = single(problem.training.tensor_parallel), single(problem.training.microbatch_size)
     rows = [
         [
             [
-                _resolve(layer, (kind, option, tensor_parallel, scenario), cluster.devices[kind].speed)
+                _resolve(layer, (kind, option, tensor, scenario, samples), cluster.devices[kind].speed)
                 for layer in problem.model.layers
             ]
             for option in options
@@ -186,7 +187,7 @@ def _table(rows: list[list[list[Resolved]]], factors: Optimizer, trains: bool) -
     )
 
 
-def _resolve(layer: Layer, context: tuple[str, str | None, int, str | None], speed: float) -> Resolved:
+def _resolve(layer: Layer, context: tuple[str, str | None, int, str | None, int], speed: float) -> Resolved:
     """Give the layer's costs by name and whether it is recomputed.
 
     Options apply from the least to the most specific; a time is divided by the device's speed unless an option that

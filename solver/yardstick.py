@@ -1,6 +1,7 @@
 """An objective in the user's units: the value of a plan, and what a counted value or bound means."""
 
 from collections.abc import Sequence
+from math import inf
 
 from partita.models.answer import LevelResult
 from partita.models.answer_plan import Metrics
@@ -53,7 +54,7 @@ class Yardstick:
     def preference(self, metrics: Metrics) -> float:
         """Give a number that is smaller for a better plan."""
         if self.maximizes:
-            return metrics.iteration_time_s
+            return -inf if metrics.tokens_per_second is None else -metrics.tokens_per_second
         return self.reported(metrics) or 0.0
 
     def value(self, counted: float) -> float | None:

@@ -169,6 +169,7 @@ class Maker:
             "routing": self.routing,
             "tensor_parallel": self.degrees[0],
             "data_parallel": self.degrees[1],
+            "replicas_per_node": self.degrees[1],
         }
         if self.maybe(0.6):
             training["optimizer"] = self.random.choice(

@@ -139,8 +139,8 @@ def test_the_comparison_tells_the_schedules_apart() -> None:
 def test_a_schedule_of_the_comparison_on_its_own(kind: str) -> None:
     """Tests the best plan under a schedule that loses."""
     problem = read_example("gpt-schedules")
-    (schedule,) = (each for each in problem.training.schedules if each.kind == kind)
-    answer = plan_problem(problem.with_schedule(schedule))
+    (choice,) = (each for each in problem.choices() if each.schedule.kind == kind)
+    answer = plan_problem(problem.with_choice(choice))
     assert answer.status == "optimal"
     assert answer.candidates[0].metrics.iteration_time_s == pytest.approx(SCHEDULES[kind], rel=1e-8)
 

@@ -148,8 +148,8 @@ def _stages(problem: Problem, limit: NamedLimit, deadline: Deadline) -> Tried:
 
 
 def _possible_stages(problem: Problem) -> set[int]:
-    """Give all numbers of stages that one of the schedules can run."""
-    each = [allowed_stage_counts(problem.with_schedule(schedule)) for schedule in problem.training.schedules]
+    """Give all numbers of stages that one of the configurations can run."""
+    each = [allowed_stage_counts(problem.with_choice(choice)) for choice in problem.choices()]
     return set().union(*each)
 
 
@@ -189,6 +189,8 @@ def _recompute(kind: str) -> Try:
 def _fewer_microbatches(problem: Problem, deadline: Deadline) -> Tried:
     """Find by halving the most microbatches with which there is a plan, where fewer never need more."""
     training, part = problem.training, deadline.part(LEAST_SHARE)
+    if training.num_microbatches is None or training.global_batch_size is not None:
+        return None, True
     fewest = min(as_choices(training.num_microbatches))
     asked = range(1, problem.most_stages() + 1) if training.num_stages is None else as_choices(training.num_stages)
 

@@ -9,7 +9,7 @@ from partita.solver.costs import sum_by
 from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
-from partita.solver.measure import all_reduce, synchronised_bytes
+from partita.solver.measure import all_reduce
 from partita.solver.program.assignment import Assignment
 from partita.solver.program.linear import Linear, Program, Variable
 from partita.solver.program.memory import group_storages
@@ -17,6 +17,7 @@ from partita.solver.program.placement import Placement
 from partita.solver.program.scale import Scale
 from partita.solver.program.transfers import TransferRows
 from partita.solver.program.ways import WayRows
+from partita.solver.replicas import kinds_of_places, latency, reduction, synchronised_bytes
 
 
 class TimingRows:
@@ -131,19 +132,21 @@ class TimingRows:
         """Give the longest all-reduce of a rank over its replicas."""
         longest = self._program.quantity("replicas", 0, self._scale.time(most))
         instance, figures, group_of = self._instance, self._figures, self._assignment.groups.group_of
-        topology = placement.topology
+        kinds = kinds_of_places(instance)
         places: dict[int, list[int]] = {}
-        for place in range(len(topology.locations)) if placement.on is not None else set(placement.fixed.tolist()):
-            places.setdefault(int(topology.class_of[place, place]), []).append(place)
+        for place in range(len(kinds)) if placement.on is not None else sorted(set(placement.fixed.tolist())):
+            places.setdefault(int(kinds[place]), []).append(place)
         layers = synchronised_bytes(instance, instance.ways.costs.weight, instance.ways.costs.gradient)
         weights = synchronised_bytes(instance, instance.weights.bytes, instance.weights.gradient_bytes)
-        for path_class, members in places.items():
-            table = figures.reduction(layers, instance.replicas, path_class)
+        for members in places.values():
+            first = members[0]
+            table = reduction(instance, figures, layers, first)
             own = sum_by(group_of, table.min(axis=(0, 1)), len(self._assignment.groups))
             surplus = self._ways.surplus(table)
-            named = figures.reduction(weights, instance.replicas, path_class)
+            named = reduction(instance, figures, weights, first)
+            delay = int(latency(instance, figures, np.array([first]))[0])
             for rank, stages in enumerate(self._graph.pipeline.stages_of):
-                time = Linear().add(placement.used[rank], self._scale.time(int(figures.latency[path_class])))
+                time = Linear().add(placement.used[rank], self._scale.time(delay))
                 for group, stage in product(np.flatnonzero(own).tolist(), stages.tolist()):
                     if self._assignment.possible(group, stage):
                         time.add(self._assignment.at(group, stage), self._scale.time(own[group]))
@@ -153,9 +156,7 @@ class TimingRows:
                     time.add(held[rank], self._scale.time(named[number]))
                 row = Linear().add(longest).add(time, -1)
                 if len(places) > 1 and placement.on is not None:  # only where the rank is on such a place
-                    bound = self._scale.time(
-                        int(figures.latency[path_class] + table.max(axis=(0, 1)).sum() + named.sum())
-                    )
+                    bound = self._scale.time(int(delay + table.max(axis=(0, 1)).sum() + named.sum()))
                     row.add(bound)
                     for place in members:
                         row.add(placement.on[rank][place], -bound)

@@ -9,6 +9,7 @@ import numpy as np
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics, Stage
 from partita.models.problem import Problem
+from partita.models.training import single
 from partita.solver.steady.menu import Degree, Menu, read_menu
 from partita.solver.steady.stages import exchange_s
 
@@ -61,13 +62,15 @@ class SteadyEvaluator:
         stages = self._stages(plan, sent)
         training = problem.training
         iteration = menu.microbatches * bottleneck + training.optimizer_factors().step_s
-        samples = menu.microbatches * training.microbatch_size * training.sequence_length
+        samples = menu.microbatches * single(training.microbatch_size) * training.sequence_length
         widths = [each.tensor_parallel * each.data_parallel for each in plan]
         used = fsum(time * width for time, width in zip(busy, widths, strict=True))
         span = sum(widths) * bottleneck
         return Candidate(
             rank=1,
             schedule=training.schedules[0],
+            num_microbatches=menu.microbatches,
+            microbatch_size=single(training.microbatch_size),
             metrics=Metrics(
                 iteration_time_s=iteration,
                 tokens_per_second=_rate(samples, iteration),

@@ -31,6 +31,12 @@ def refused_with_degrees(problem: Problem) -> list[Refusal]:
     refuse("/training/num_stages", "a given number of stages", "leave it out", training.num_stages is not None)
     refuse("/training/routing", "routing by the host", "write 'direct' or 'relay'", training.routing == "host")
     refuse("/training/queueing", "queues", "leave it false", training.queueing)
+    refuse("/training/num_microbatches", "several numbers", "give one", not isinstance(training.num_microbatches, int))
+    refuse("/training/microbatch_size", "several sizes", "give one", not isinstance(training.microbatch_size, int))
+    refuse("/training/global_batch_size", "a batch", "leave it out", training.global_batch_size is not None)
+    refuse("/training/replicas_per_node", "a spread", "leave it out", training.replicas_per_node is not None)
+    refuse("/training/gradient_overlap", "hidden all-reduces", "leave it out", training.gradient_overlap > 0)
+    refuse("/training/shard_optimizer", "a divided optimizer", "leave it false", training.shard_optimizer)
     refuse("/scenarios", "several scenarios", "plan each one on its own", len(problem.scenarios) > 1)
     alone = len(cluster.expanded_nodes()) == 1
     refuse("/cluster/nodes", "several nodes", "give one node with all devices", not alone)
@@ -74,6 +80,8 @@ def _refused_degrees(problem: Problem) -> list[Refusal]:
     training = problem.training
     given = training.data_parallel
     microbatches = training.num_microbatches
+    if not isinstance(microbatches, int):
+        return []
     uneven = [d for d in (given if isinstance(given, tuple) else (given,)) if microbatches % d]
     if not uneven or training.gradient_exchange_after == "round":
         return []

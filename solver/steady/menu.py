@@ -9,7 +9,7 @@ from partita.models.problem import Problem
 from partita.models.quantities import as_choices
 from partita.solver.arrays import BoolArray, FloatArray, IntArray
 from partita.solver.instance import Instance, build_instance
-from partita.solver.measure import synchronised_bytes
+from partita.solver.replicas import synchronised_bytes
 from partita.solver.ways import CHOSEN
 
 NONE = "none"
@@ -91,7 +91,7 @@ class Menu:
     @property
     def microbatches(self) -> int:
         """Microbatches of the whole batch."""
-        return self.problem.training.num_microbatches
+        return self.problem.training.microbatches
 
 
 def read_menu(problem: Problem) -> Menu:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from partita.models.choices import TrainingChoice
 from partita.models.document import read_json, validate
 from partita.models.training import OPTIMIZERS, Training
 
@@ -128,7 +129,9 @@ def test_schedules_may_be_compared() -> None:
 def test_training_by_one_of_its_schedules_is_as_if_it_stood_alone(listed: list[str]) -> None:
     """Tests that all else stays."""
     several = validate(Training, training(listed, microbatch_size=3))
-    assert several.with_schedule(several.schedules[0]) == validate(Training, training("gpipe", microbatch_size=3))
+    chosen = TrainingChoice(several.schedules[0], 1, 1, 1, several.microbatches, 3)
+    alone = validate(Training, training("gpipe", microbatch_size=3, replicas_per_node=1))
+    assert several.with_choice(chosen) == alone
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def _check_devices(problem: Problem, candidate: Candidate, rank_of: Sequence[int
     assert len(set(used)) == len(used)
     assert set(used) <= known
     for devices in devices_of.values():
-        assert len(devices) == facts.tensor_parallel * facts.data_parallel
+        assert len(devices) == facts.tensor_parallel * facts.together
         assert len({node_of(device) for device in devices}) == 1
 
 

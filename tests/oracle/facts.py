@@ -56,6 +56,12 @@ class Facts:
     tokens: int
     tensor_parallel: int
     data_parallel: int
+    together: int
+    """Replicas of a stage that share a node."""
+    overlap: float
+    """The part of the replicas' all-reduce that does not count."""
+    sharing: int
+    """Replicas that divide the optimizer's state between them."""
     memory_bytes: int
     reserve_bytes: int
     gradient_factor: float
@@ -93,6 +99,9 @@ def read_facts(
     model, training = problem.model, problem.training
     tensor_parallel, data_parallel = training.tensor_parallel, training.data_parallel
     assert isinstance(tensor_parallel, int) and isinstance(data_parallel, int)
+    together, microbatches, samples = training.replicas_per_node, training.num_microbatches, training.microbatch_size
+    together = data_parallel if together is None else together
+    assert isinstance(together, int) and isinstance(microbatches, int) and isinstance(samples, int)
     first = problem.cluster.nodes[0].device
     device = problem.cluster.devices[first]
     assert len(problem.scenarios) <= 1
@@ -107,6 +116,7 @@ def read_facts(
             "recompute": option,
             "tensor_parallel": tensor_parallel,
             "scenario": problem.scenarios[0].name if problem.scenarios else None,
+            "microbatch_size": samples,
         }
         costs.append(layer_costs(layer, situation, problem.cluster.devices[kind].speed))
     where = {layer.name: position for position, layer in enumerate(model.layers)}
@@ -132,10 +142,13 @@ def read_facts(
         chunks=schedule.chunks,
         orders=orders,
         trains=trains,
-        microbatches=training.num_microbatches,
-        tokens=training.num_microbatches * training.microbatch_size * training.sequence_length * data_parallel,
+        microbatches=microbatches,
+        tokens=microbatches * samples * training.sequence_length * data_parallel,
         tensor_parallel=tensor_parallel,
         data_parallel=data_parallel,
+        together=together,
+        overlap=training.gradient_overlap,
+        sharing=data_parallel if training.shard_optimizer else 1,
         memory_bytes=device.memory_bytes,
         reserve_bytes=device.reserve_bytes,
         gradient_factor=optimizer.gradient_bytes_per_weight_byte,

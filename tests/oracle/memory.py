@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
+from math import ceil
 
 from oracle.facts import Facts, Held
 from oracle.orders import Order, ranks_of_stages
@@ -50,6 +52,7 @@ def memory_of_ranks(
     for rank, order in enumerate(orders):
         layers = {layer for layer, stage in enumerate(partition) if rank_of[stage] == rank}
         weights = [facts.weight_bytes[layer] for layer in layers] + held(facts.weights, layers)
+        states = [round(size * facts.state_factor) for size in weights]
         kept = [_kept(facts, partition, stage) for stage in stages_in(order)]
         activations, fullest = _most_activations(facts, kept, order)
         ranks.append(
@@ -57,7 +60,7 @@ def memory_of_ranks(
                 stages=stages_in(order),
                 weights_bytes=sum(weights),
                 gradients_bytes=sum(round(size * facts.gradient_factor) for size in weights),
-                optimizer_bytes=sum(round(size * facts.state_factor) for size in weights),
+                optimizer_bytes=sum(ceil(Fraction(state, facts.sharing)) for state in states),
                 buffers_bytes=sum(held(facts.buffers, layers)),
                 activations_bytes=activations,
                 kept=kept,

@@ -12,7 +12,7 @@ Partition = tuple[int, ...]
 def stage_counts(problem: Problem) -> list[int]:
     """Give the numbers of stages that are allowed, fill their ranks, and have a slot for each rank."""
     facts = read_facts(problem)
-    degree = facts.tensor_parallel * facts.data_parallel
+    degree = facts.tensor_parallel * facts.together
     slots = sum(node.count // degree for node in problem.cluster.expanded_nodes())
     asked = problem.training.num_stages
     if asked is None:

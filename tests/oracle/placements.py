@@ -53,10 +53,13 @@ def way_between(cluster: Cluster, one: str, other: str) -> Way:
 
 
 class Places:
-    """The places of a cluster for ranks of ``degree`` devices of a node; ``inside``: that use its fabric themselves."""
+    """The places of a cluster for ranks of ``degree`` devices of a node.
 
-    def __init__(self, cluster: Cluster, degree: int, inside: bool = False) -> None:
-        self._cluster, self._inside = cluster, inside
+    ``inside``, ``across``: that use its fabric, or its uplink, themselves.
+    """
+
+    def __init__(self, cluster: Cluster, degree: int, inside: bool = False, across: bool = False) -> None:
+        self._cluster, self._inside, self._across = cluster, inside, across
         named = {end for link in cluster.links for end in link.between if ":" in end}
         assert degree == 1 or not named
         self._slots: dict[str, list[str]] = {}
@@ -85,6 +88,7 @@ class Places:
     def _changes_nothing(self, exchange: dict[str, str]) -> bool:
         """Tell whether sizes, fabrics, ways and who shares a node stay as they are."""
         fabric = {node.name: node.fabric for node in self._cluster.expanded_nodes()}
+        uplink = {node.name: node.uplink for node in self._cluster.expanded_nodes()}
         kind = {node.name: node.device for node in self._cluster.expanded_nodes()}
         renamed = {place: exchange.get(place, place) for place in self._slots}
         for place, new in renamed.items():
@@ -94,6 +98,8 @@ class Places:
                 return False
             used = self._inside or len(self._slots[place]) > 1
             if used and fabric[node_of(place)] != fabric[node_of(new)]:
+                return False
+            if self._across and uplink[node_of(place)] != uplink[node_of(new)]:
                 return False
         for one, other in combinations(self._slots, 2):
             if (node_of(one) == node_of(other)) != (node_of(renamed[one]) == node_of(renamed[other])):

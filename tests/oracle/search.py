@@ -128,8 +128,9 @@ def choices_of_options(problem: Problem, partition: Partition) -> Iterator[list[
 def places_of(problem: Problem) -> Places:
     """Give the places for the problem's ranks."""
     facts = read_facts(problem)
-    inside = facts.routing == "host" or (facts.trains and facts.data_parallel > 1)
-    return Places(problem.cluster, facts.tensor_parallel * facts.data_parallel, inside)
+    inside = facts.routing == "host" or (facts.trains and facts.together > 1)
+    across = facts.trains and facts.together < facts.data_parallel
+    return Places(problem.cluster, facts.tensor_parallel * facts.together, inside, across)
 
 
 def peak_memory(facts: Facts, partition: Partition) -> int:

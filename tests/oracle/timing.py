@@ -39,6 +39,12 @@ class Ways:
             self._known[one, other] = way_between(self._cluster, self._placement[one], self._placement[other])
         return self._known[one, other]
 
+    def uplink(self, rank: int) -> Way:
+        """Give the way from the rank's node to another one like it."""
+        (node,) = [n for n in self._cluster.expanded_nodes() if n.name == node_of(self._placement[rank])]
+        assert node.uplink is not None
+        return Way(2 * node.uplink.latency_s, node.uplink.bandwidth_bytes_per_s)
+
     def fabric(self, rank: int) -> Way:
         """Give the fabric of the rank's node."""
         (node,) = [n for n in self._cluster.expanded_nodes() if n.name == node_of(self._placement[rank])]
@@ -135,13 +141,18 @@ def _synchronization(facts: Facts, partition: Partition, rank_of: list[int], way
     if not facts.trains:
         return 0.0
     replicas = [0.0]
-    d = facts.data_parallel
-    if d > 1:
+    near, far = facts.together, facts.data_parallel // facts.together
+    if near * far > 1:
         for rank in set(rank_of):
             layers = {layer for layer, stage in enumerate(partition) if rank_of[stage] == rank}
             weights = [facts.weight_bytes[layer] for layer in layers] + held(facts.weights, layers)
             size = sum(gradient_size(facts, weight) for weight in weights)
-            replicas.append(ways.fabric(rank).seconds(2 * (d - 1) / d * size))
+            seconds = 0.0
+            if near > 1:
+                seconds += ways.fabric(rank).seconds(2 * (near - 1) / near * size)
+            if far > 1:
+                seconds += ways.uplink(rank).seconds(2 * (far - 1) / far * size / near)
+            replicas.append((1 - facts.overlap) * seconds)
     tied = 0.0
     for weight in facts.weights:
         holders = sorted({rank_of[partition[layer]] for layer in weight.layers})

@@ -85,7 +85,11 @@ def test_input_is_not_echoed(make_app):
 
 def test_not_supported_yet(make_app):
     """Tests that what is valid but not there yet has a type of its own."""
-    document_in(plan(make_app(), as_bytes(chain(training__data_parallel=[1, 2]))), 422, "not-supported-yet")
+    document_in(
+        plan(make_app(), as_bytes(chain(training__queueing=True, training__communication="blocking"))),
+        422,
+        "not-supported-yet",
+    )
 
 
 def test_over_limit(make_app):

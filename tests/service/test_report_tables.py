@@ -170,3 +170,26 @@ def test_rates_and_queues():
         assert f"with queues for links  {words}\n" in text
     instant = metrics(bottleneck_time_s=0.0, microbatches_per_second=None)
     assert "microbatches/s" not in report(answer(candidates=(candidate(stage(0, "a", "b", "c"), metrics=instant),)))
+
+
+def test_a_comparison_of_degrees():
+    """Tests the columns of degrees that differ, in both tables, and the best configuration by its degrees."""
+
+    def of_degrees(status, tensor, value, bound):
+        found = result("1f1b", status, value, bound)
+        return found.model_copy(update={"tensor_parallel": tensor, "num_microbatches": 8, "data_parallel": 2})
+
+    problem = read_problem(as_bytes(chain(training__tensor_parallel=[1, 2], training__num_microbatches=8)))
+    plans = tuple(
+        candidate(stage(0, "a"), rank=rank).model_copy(update={"tensor_parallel": tensor, "num_microbatches": 8})
+        for rank, tensor in ((1, 2), (2, 1))
+    )
+    listed = (of_degrees("optimal", 2, 4.0, 4.0), of_degrees("cut_off", 1, None, 5.0))
+    text = report(answer(candidates=plans, schedules=listed), problem)
+    assert "8 microbatches, 2 sets of degrees" in text.splitlines()[0]
+    assert lines_from(text, "Tensor") == [
+        "Tensor  Iteration time    Bound  Status",
+        "     2         4.000 s  4.000 s  optimal",
+        "     1                  5.000 s  cut off: cannot beat tensor 2",
+    ]
+    assert lines_from(text, "Plan")[0].startswith("Plan  Tensor  Iteration time")

@@ -126,7 +126,7 @@ def plans_of(nodes: list[Json], links: dict[Ends, Json] | None = None, **trainin
     """Give how many plans two equal layers have on two stages."""
     listed = [{"between": list(ends)} | link for ends, link in (links or {}).items()]
     layers = equal_layers("ab", forward_s=1.0, backward_s=1.0, weight_bytes=10**9, output_bytes=10**9)
-    usual = {"schedule": "1f1b", "num_stages": 2}
+    usual = {"schedule": "1f1b", "num_stages": 2, "replicas_per_node": training.get("data_parallel", 1)}
     return len(
         optimal(
             small_problem(layers, nodes=nodes, links=listed, search={"candidates": 20}, **usual | training)

@@ -56,11 +56,12 @@ def test_nodes_become_layers_with_options() -> None:
     assert (second.forward_s, second.backward_s, second.activation_bytes) == (0.0, 2.0, 50)
     assert (second.weight_bytes, second.buffer_bytes) == (100, 0)
     full, wide = second.options
-    assert full.selectors == (None, "full", 1, None)
+    assert full.selectors == (None, "full", 1, None, None)
     assert (full.backward_s, full.activation_bytes, full.buffer_bytes) == (3.0, 5, 46)
-    assert wide.selectors == (None, None, 2, None)
+    assert wide.selectors == (None, None, 2, None, None)
     assert (wide.backward_s, wide.activation_bytes, wide.weight_bytes, wide.buffer_bytes) == (1.5, 30, 100, 30)
-    assert [option.selectors for option in first.options] == [(None, None, 2, None)]  # its recompute changes nothing
+    (only,) = first.options  # its recompute changes nothing
+    assert only.selectors == (None, None, 2, None, None)
 
 
 def test_edges_become_tensors_with_resharding() -> None:
