@@ -118,3 +118,21 @@ def recomputing(recompute: str, num_layers: int, num_stages: int, seed: int, sec
     memory["memory_bytes"] = int(0.75 * memory["memory_bytes"])
     problem["constraints"]["recompute"] = recompute
     return validate(Problem, problem)
+
+
+SCENARIOS = (("short", 0.5, 0.5), ("middle", 0.3, 1.0), ("long", 0.2, 1.9))
+"""Names and shares of three lengths of sequence, and how many times a layer's costs they take."""
+
+
+def lengths(over: str, num_layers: int, num_stages: int, num_microbatches: int, seed: int, seconds: float) -> Problem:
+    """Give the chain for three lengths of sequence; every layer takes up to 10 % more or less than they say."""
+    random = np.random.default_rng(seed)
+    problem = chain(num_layers, num_stages, num_microbatches, seed, 1, seconds).model_dump(mode="json")
+    problem |= {"scenarios": [{"name": n, "share": share} for n, share, _ in SCENARIOS], "over_scenarios": over}
+    for layer in problem["model"]["layers"]:
+        for name, _, factor in SCENARIOS:
+            times = factor * random.uniform(0.9, 1.1)
+            own = {cost: times * layer[cost] for cost in ("forward_s", "backward_s")}
+            own |= {size: int(min(factor, 1.0) * layer[size]) for size in ("activation_bytes", "output_bytes")}
+            layer["options"].append({"scenario": name} | own)
+    return validate(Problem, problem)

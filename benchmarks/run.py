@@ -19,7 +19,7 @@ from time import monotonic
 import numpy as np
 import pipedream_peer
 from equal_blocks import equal_blocks
-from instances import chain, mixed, recomputing, scheduled
+from instances import chain, lengths, mixed, recomputing, scheduled
 
 from partita.models.answer import Answer
 from partita.models.document import validate
@@ -253,6 +253,19 @@ def ways() -> list[str]:
     return rows
 
 
+def scenarios() -> list[str]:
+    """Give the table of chains with three lengths of sequence, beside the same chains with one."""
+    rows = ["| layers x stages x microbatches | one length | three, mean | three, longest |", "|---|---|---|---|"]
+    for layers, stages, microbatches in [size[:3] for size in SIZES[:2]]:
+        alone = planned(chain(layers, stages, microbatches, 0, 1, 60.0))
+        mean, longest = (
+            planned(lengths(over, layers, stages, microbatches, 0, 60.0)) for over in ("expected", "worst")
+        )
+        rows.append(f"| {layers} x {stages} x {microbatches} | {alone} | {mean} | {longest} |")
+        print(rows[-1], flush=True)
+    return rows
+
+
 def configurations() -> list[str]:
     """Give the table of degrees to choose from: 128 equal blocks on 512 devices, one batch after the other."""
     rows = [
@@ -312,6 +325,7 @@ def main() -> None:
         "\n".join(graphs()),
     ]
     parts += ["## Two kinds of device, and recompute\n\nSpeed 1 to 2.2, slow uplinks, memory binds.", "\n".join(ways())]
+    parts += ["## Three lengths of sequence\n\nThe chains of the first table, 1F1B.", "\n".join(scenarios())]
     parts += [
         "## Degrees to choose from: 128 equal blocks, embedding and head on 64 nodes of 8 devices\n\nTensor-parallel "
         "degrees 1 to 8, replicas 1 to 512, any number of stages, a fixed batch; the optimizer's state is divided.",

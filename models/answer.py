@@ -1,6 +1,6 @@
 """The answer: ranked plans, how good they are proven to be, and why there may be none."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from partita.models.base import Many, Model
 from partita.models.infeasibility import Change, NamedLimit
 from partita.models.objective import MetricName, Objective
 from partita.models.problem import Problem
+from partita.models.scenario import ScenarioResult
 from partita.models.schedule import Schedule
 
 Status = Literal["optimal", "feasible", "infeasible", "no_solution"]
@@ -29,6 +30,9 @@ class Candidate(Model):
         Microbatches of an iteration in each replica, and samples of a microbatch.
     metrics, stages, boundaries, tied_weights
         What it costs and what it is.
+    scenario, scenarios
+        Where there are several scenarios: the longest, whose stages and boundaries are shown, and the metrics of each.
+        Those of the plan are then times over all of them, by ``problem.over_scenarios``, and the largest sizes.
     best_bound
         Proven bound on every plan that is not ranked before this one, in the unit of the objective; None if unknown.
     """
@@ -44,7 +48,17 @@ class Candidate(Model):
     stages: Many[Stage]
     boundaries: Many[Boundary] = ()
     tied_weights: Many[TiedWeight] = ()
+    scenario: str | None = None
+    scenarios: Many[ScenarioResult] = ()
     best_bound: float | None = None
+
+    @property
+    def as_shown(self) -> Self:
+        """The same plan with the metrics of the scenario whose stages and boundaries it shows."""
+        for each in self.scenarios:
+            if each.name == self.scenario:
+                return self.model_copy(update={"metrics": each.metrics, "scenario": None, "scenarios": ()})
+        return self
 
 
 class Baseline(Model):

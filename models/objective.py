@@ -61,6 +61,15 @@ Objective = Annotated[
 best by the first, those that are best by the second, and so on."""
 
 
+def metrics_of(objective: Objective) -> set[str]:
+    """Name the metrics that an objective is about."""
+    if isinstance(objective, str):
+        return {objective}
+    if isinstance(objective, tuple):
+        return set(objective)
+    return {name for name, field in FIELDS.items() if field in objective}
+
+
 class Limits(Model):
     """What every plan keeps; None for no limit.
 

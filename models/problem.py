@@ -1,12 +1,12 @@
 """A planning problem: model, cluster, training set-up and what is asked."""
 
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from partita.models.base import Faults, Many, Model, at_most
-from partita.models.batching import rescaled
+from partita.models.batching import rescaled, sized
 from partita.models.choices import Configured, TrainingChoice, choice_of, spreads
 from partita.models.cluster import Cluster
 from partita.models.constraints import Constraints
@@ -21,22 +21,17 @@ from partita.models.problem_checks import (
     check_options,
     check_recompute,
     check_shares,
+    check_sizes_of_scenarios,
     check_whole_backward,
     no_room,
 )
 from partita.models.profile import ModelProfile
-from partita.models.quantities import Name, as_choices
+from partita.models.quantities import as_choices
+from partita.models.scenario import OverScenarios, Scenario
 from partita.models.search import Search
 from partita.models.stage_checks import check_stages, most_stages
 from partita.models.training import Training
 from partita.models.warnings import unit_warnings
-
-
-class Scenario(Model):
-    """A kind of batch, such as a sequence length; ``share`` is its share of the iterations, 0 to 1."""
-
-    name: Name
-    share: Annotated[float, Field(gt=0, le=1)]
 
 
 class Problem(Model):
@@ -46,8 +41,8 @@ class Problem(Model):
     ----------
     model, cluster, training
         The layers and their costs; the machines; how the model is trained.
-    scenarios
-        Kinds of batch that alternate; memory must fit in all of them.
+    scenarios, over_scenarios
+        Kinds of batch that alternate; memory must fit in all of them, and times are the mean over them, or the longest.
     objective, limits, constraints
         What a plan is judged by, what it must not exceed, and what else is demanded.
     search
@@ -58,6 +53,7 @@ class Problem(Model):
     cluster: Cluster
     training: Training
     scenarios: Annotated[Many[Scenario], at_most(100, "scenarios")] = ()
+    over_scenarios: OverScenarios = "expected"
     objective: Objective = "iteration_time"
     limits: Limits = Limits()
     constraints: Constraints = Constraints()
@@ -91,6 +87,14 @@ class Problem(Model):
         model = rescaled(self.model, choice.microbatch_size, measured)
         return self.model_copy(update={"training": self.training.with_choice(choice), "model": model})
 
+    def in_scenario(self, scenario: Scenario) -> Self:
+        """Give the same problem with batches of one kind alone."""
+        own: dict[str, Any] = {"scenarios": (scenario.model_copy(update={"share": 1.0}),)}
+        own["model"] = sized(self.model, scenario.name)
+        if scenario.sequence_length is not None:
+            own["training"] = self.training.model_copy(update={"sequence_length": scenario.sequence_length})
+        return self.model_copy(update=own)
+
     def configured(self, plan: Configured) -> Self:
         """Give the same problem in the configuration of one of its plans.
 
@@ -120,6 +124,7 @@ class Problem(Model):
         check_unique(faults, ("scenarios",), "scenario", scenarios)
         check_shares(faults, [scenario.share for scenario in self.scenarios])
         check_options(faults, self.model, self.cluster.devices, scenarios)
+        check_sizes_of_scenarios(faults, self.model, scenarios)
         check_stages(faults, self.model, self.cluster, self.training)
         if not self.training.per_stage_degrees:
             check_batches(faults, self.training, self.objective)

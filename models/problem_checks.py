@@ -23,6 +23,20 @@ def check_options(faults: Faults, model: ModelProfile, devices: Collection[str],
                 check_known(faults, (*place, "scenario"), "scenario", option.scenario, scenarios)
 
 
+def check_sizes_of_scenarios(faults: Faults, model: ModelProfile, scenarios: Collection[str]) -> None:
+    """Refuse sizes of tensors and shared activations for scenarios that do not exist, or twice for one."""
+    tensors = [[option.scenario for option in each.options] for each in model.tensors or ()]
+    storages = [[option.scenario for option in each.options] for each in model.shared_activations]
+    places = [(("model", "tensors", index), names) for index, names in enumerate(tensors)]
+    places += [(("model", "shared_activations", index), names) for index, names in enumerate(storages)]
+    for place, names in places:
+        for position, name in enumerate(names):
+            here = (*place, "options", position, "scenario")
+            check_known(faults, here, "scenario", name, scenarios)
+            if name in names[:position]:
+                faults.add(here, f"a second entry for scenario {name!r}; keep one", name, "repeated")
+
+
 def check_shares(faults: Faults, shares: Sequence[float]) -> None:
     """Refuse shares of scenarios that do not add up to 1."""
     if shares and abs(sum(shares) - 1.0) > 1e-9:

@@ -31,6 +31,21 @@ class Resharding(Model):
     receive_bytes: Bytes = 0
 
 
+class TensorOption(Model):
+    """The bytes of a tensor, and those of its gradient, in one scenario; None means as many as ``bytes``."""
+
+    scenario: Name
+    bytes: Bytes
+    gradient_bytes: Bytes | None = None
+
+
+class StorageOption(Model):
+    """The bytes of a saved storage in one scenario."""
+
+    scenario: Name
+    bytes: Bytes
+
+
 class Tensor(Model):
     """A value that one layer makes and others read: an edge of the graph of layers.
 
@@ -48,6 +63,8 @@ class Tensor(Model):
         Bytes of its gradient; None means as many as ``bytes``.
     shape, dtype, stride
         What the tensor looks like, for export; may be unknown.
+    options
+        Its bytes in scenarios where they are others.
     resharding
         What stages of several devices move besides, by their tensor-parallel degree; with ``per_stage_degrees`` only.
     direction
@@ -63,6 +80,7 @@ class Tensor(Model):
     shape: Dimensions | None = None
     dtype: Name | None = None
     stride: Dimensions | None = None
+    options: Annotated[Many[TensorOption], at_most(100, "scenarios")] = ()
     resharding: Annotated[Many[Resharding], at_most(64, "degrees")] = ()
     direction: Literal["forward", "backward"] = Field(
         default="forward", validation_alias="pass", serialization_alias="pass"
@@ -84,6 +102,10 @@ class Tensor(Model):
         if self.direction == "backward" and self.gradient_bytes is not None:
             detail = "a tensor of the backward pass has no gradient of its own; leave gradient_bytes out"
             faults.add(("gradient_bytes",), detail, self.gradient_bytes)
+        for position, option in enumerate(self.options):
+            if self.direction == "backward" and option.gradient_bytes is not None:
+                detail = "a tensor of the backward pass has no gradient of its own; leave gradient_bytes out"
+                faults.add(("options", position, "gradient_bytes"), detail, option.gradient_bytes)
         degrees = [each.tensor_parallel for each in self.resharding]
         for position, degree in enumerate(degrees):
             if degree in degrees[:position]:
@@ -116,8 +138,10 @@ class Buffer(Model):
 class SharedActivation(Model):
     """One saved storage with several savers, counted once on every stage that holds one of them.
 
-    ``bytes`` are those of one microbatch and not part of any layer's ``activation_bytes``.
+    ``bytes`` are those of one microbatch and not part of any layer's ``activation_bytes``; ``options`` give others for
+    scenarios.
     """
 
     bytes: Bytes
     layers: LayerNames
+    options: Annotated[Many[StorageOption], at_most(100, "scenarios")] = ()

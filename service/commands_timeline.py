@@ -125,7 +125,7 @@ def _drawing(timeline: "Timeline", file: "AnswerFile", format: TimelineFormat, *
     from partita.service.charts import TooManyBars, pipeline_chart, to_png, to_svg
 
     try:
-        spec = pipeline_chart(timeline, file.candidate, links=links)
+        spec = pipeline_chart(timeline, file.candidate.as_shown, links=links)
     except TooManyBars as error:
         raise Stopped(f"{error}; --format chrome-trace has no such limit", BAD_INPUT) from None
     return to_svg(spec) if format is TimelineFormat.SVG else to_png(spec)
@@ -138,12 +138,12 @@ def _print(timeline: "Timeline", file: "AnswerFile", output: str | None) -> None
 
     if output is not None:
         text = io.StringIO()
-        print_timeline(timeline, file.candidate, text)
+        print_timeline(timeline, file.candidate.as_shown, text)
         write_whole(output, text.getvalue())
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a name that the terminal cannot show is no error
-    print_timeline(timeline, file.candidate, sys.stdout)
+    print_timeline(timeline, file.candidate.as_shown, sys.stdout)
 
 
 def _put(content: str | bytes, output: str | None) -> None:

@@ -23,6 +23,7 @@ from partita.service.report_tables import (
     is_shared,
     is_split,
     rank_table,
+    scenario_table,
     schedule_table,
     stage_table,
 )
@@ -58,7 +59,10 @@ def _print(answer: Answer, problem: Problem, console: Console, title: str | None
         best = answer.candidates[0]
         _print_plan(best, problem, console)
         console.print()
-        console.print(_figures(answer, best))
+        console.print(_figures(answer, problem, best))
+    if answer.candidates and answer.candidates[0].scenarios:
+        console.print()
+        console.print(scenario_table(answer.candidates[0]))
     for text in _explanation(answer, problem):
         console.print(unbroken(text) if isinstance(text, str) else text)
     if answer.schedules:
@@ -82,6 +86,8 @@ def _print_plan(plan: Candidate, problem: Problem, console: Console) -> None:
     if is_shared(plan):
         console.print("Memory: a stage's share of its device.\n")
         console.print(rank_table(plan))
+    if plan.scenario is not None:
+        console.print(f"Stages are those of scenario {plan.scenario!r}, the longest.")
     reserve = max(stage.memory.reserve_bytes for stage in plan.stages)
     if reserve:
         console.print(f"Memory includes the reserve of {sized(reserve)}.")
@@ -131,11 +137,12 @@ def _batch_text(answer: Answer, problem: Problem) -> str:
     return f"{text}, {compared} sets of degrees" if compared > 1 else text
 
 
-def _figures(answer: Answer, best: Candidate) -> Table:
+def _figures(answer: Answer, problem: Problem, best: Candidate) -> Table:
     """Show what the plan costs, and what the simple rules would have cost."""
     metrics = best.metrics
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_row("Iteration time", f"{seconds(metrics.iteration_time_s)}, {_how(best)}")
+    over = {"expected": " on average", "worst": " at worst"}[problem.over_scenarios] if best.scenarios else ""
+    grid.add_row("Iteration time", f"{seconds(metrics.iteration_time_s)}{over}, {_how(best)}")
     if metrics.queued_iteration_time_s is not None and metrics.queueing_gap is not None:
         queued, gap = seconds(metrics.queued_iteration_time_s), metrics.queueing_gap
         waiting = "the same" if gap < SAME else f"{percent(gap)} of it by waiting"

@@ -11,7 +11,7 @@ from partita.models.schedule import Schedule
 from partita.service.configuration_words import configuration_cells, configuration_text
 from partita.service.proof import amount, objective_text, objective_value
 from partita.service.schedule_words import schedule_name
-from partita.service.wording import device_ranges, first_few, node_runs, percent, seconds, sized, spans
+from partita.service.wording import device_ranges, first_few, node_runs, percent, seconds, significant, sized, spans
 
 MOST_SPANS = 3
 """Most ranges of layers that are named for one stage."""
@@ -143,6 +143,23 @@ def _status(result: ScheduleResult, answer: Answer, schedules: Sequence[Schedule
     if result.status != "feasible" or found is None or bound is None:
         return result.status
     return f"feasible, at most {percent(abs(found - bound) / abs(found))} from its best" if found else "feasible"
+
+
+def scenario_table(candidate: Candidate) -> Table:
+    """Show what a plan costs in every scenario."""
+    rows = []
+    for each in candidate.scenarios:
+        metrics = each.metrics
+        cells = {
+            "Scenario": each.name,
+            "Share": percent(each.share),
+            "Iteration time": seconds(metrics.iteration_time_s),
+        }
+        cells["Tokens/s"] = "" if metrics.tokens_per_second is None else significant(metrics.tokens_per_second)
+        cells["Bubble"] = "" if metrics.bubble_fraction is None else percent(metrics.bubble_fraction)
+        cells["Peak memory"] = sized(metrics.peak_memory_bytes)
+        rows.append((cells, False))
+    return table_of(rows)
 
 
 def candidate_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:

@@ -38,6 +38,7 @@ def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
             "served, in queued_iteration_time_s only: plans are chosen and proven by iteration_time_s, without such "
             "queues; queueing_gap is the difference, as a share of the queued time"
         )
+    found += _of_scenarios(instance)
     found += _of_places(instance)
     tensor = single(training.tensor_parallel)
     if tensor > 1:
@@ -68,6 +69,29 @@ def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
         found.append(f"recompute {recompute}: {count} of {instance.num_layers} layers have such an option and use it")
     if any(buffer.mutated and len(buffer.layers) > 1 for buffer in instance.problem.model.buffers):
         found.append("layers that write to one buffer stay on one stage")
+    return found
+
+
+def _of_scenarios(instance: Instance) -> list[str]:
+    """Say over what the figures are where there are several scenarios, and which of them cost what others cost."""
+    if not instance.several:
+        return []
+    times = "those of the longest scenario" if instance.worst else "means over the scenarios, by their shares"
+    found = [
+        f"every iteration is of one of {len(instance.several)} scenarios: times are {times}; bytes are the largest of "
+        "any; stages and boundaries are shown for the longest"
+    ]
+    if not instance.worst:
+        found.append(
+            "bottleneck_time_s is the busy time of a microbatch that is of each scenario by its share: microbatches of "
+            "several scenarios may follow each other"
+        )
+    layers = instance.problem.model.layers
+    for scenario in instance.problem.scenarios:
+        if not any(option.scenario == scenario.name for layer in layers for option in layer.options):
+            found.append(
+                f"scenario {scenario.name!r}: no layer has an option for it; all cost what they cost elsewhere"
+            )
     return found
 
 

@@ -26,6 +26,6 @@ def baselines(evaluator: Evaluator, figures: Figures, num_stages: int) -> dict[s
     ):
         stage = stages_of(np.concatenate([[0], np.cumsum(sizes)]))
         measures = evaluator.measures(best_plan(instance, figures, stage, location))
-        fits = instance.fits(location, measures.memory.by_rank)
+        fits = instance.fits(location, measures.needed)
         found[name] = Baseline(metrics=evaluator.metrics(measures, location), stage_sizes=tuple(sizes), fits=fits)
     return found

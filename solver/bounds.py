@@ -55,8 +55,8 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     once += least_reduction(instance, figures, instance.num_ranks(num_stages))
     if schedule.chunks > 1 or schedule.splits:
         # A weight gradient can wait until its rank is idle anyway, so that a microbatch's way does not count it.
-        without = figures.passes(3 if schedule.splits else 2)[:2]
-        return once + max(int(sum(each.sum() for each in without)), microbatches * load)
+        without = total - int(figures.weight_gradient.sum()) * schedule.splits
+        return once + max(without, microbatches * load)
     # A stage's m passes come after one pass of all stages before it: T >= sum of earlier loads + m * load. So every
     # stage can take at most 1 / m of what the stages before it leave of T, and all together must take everything.
     shared = int(total / (1 - (1 - 1 / microbatches) ** num_stages) * (1 - ROUNDING))

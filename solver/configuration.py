@@ -144,7 +144,7 @@ class Configuration:
             return
         plan = Plan(stages_of(cuts), location)
         if self._pool is not None and tools.tactics.starting_cuts and plan.num_stages == self.num_stages:
-            starting_cuts(self._pool, judge.measure(plan).times, deadline)
+            starting_cuts(self._pool, judge.measure(plan).row, deadline)
         judged = judge.judge([plan])[0] if tools.tactics.warm_start else None
         if judged is not None:
             tools.plans.add(judged)
@@ -223,7 +223,7 @@ class Configuration:
         ours = best.variant == self.tools.judge.variant and best.plan.num_stages == self.num_stages
         if ours and best.signature != self._learned_from:
             self._learned_from = best.signature
-            starting_cuts(self._pool, best.measures.times, deadline)
+            starting_cuts(self._pool, best.measures.row, deadline)
             if self.tools.judge.groups.total_order:
                 self._search.learn_from_neighbors(best, deadline)
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from partita.solver.arrays import FloatArray, IntArray, Times
 from partita.solver.deadline import Deadline
-from partita.solver.event_graph import BACKWARD, FORWARD, EventGraph
-from partita.solver.measure import StageTimes
+from partita.solver.event_graph import EventGraph
 
 SLIGHTLY, MUCH = 3, 50
 """Percent by which a stage is made heavier to find the paths that matter when it is."""
@@ -69,8 +68,8 @@ class CutPool:
             return visits
         rows = visits.copy()
         remote = ~graph.local
-        for direction in (FORWARD, BACKWARD):
-            passes = graph.passes(visits)[direction]
+        for direction in range(graph.num_directions):
+            passes = graph.of_direction(graph.passes(visits), direction)
             both = passes[:, graph.pairs[:, 0]] + passes[:, graph.pairs[:, 1]]
             graph.transfers(rows, direction)[...] += both * remote
         return rows
@@ -85,10 +84,10 @@ BATCH = 64
 """Plans whose paths are found together."""
 
 
-def starting_cuts(pool: CutPool, times: StageTimes, deadline: Deadline) -> None:
+def starting_cuts(pool: CutPool, times: Times, deadline: Deadline) -> None:
     """Add the critical paths of a plan as it is, with one stage or one rank heavier, and with one transfer slower.
 
-    Stops when the deadline passes, but for the first of these.
+    ``times`` are those of the plan, shape (C,). Stops when the deadline passes, but for the first of these.
     """
     variations = _variations(pool.graph, times)
     while copies := list(islice(variations, BATCH)):
@@ -98,25 +97,24 @@ def starting_cuts(pool: CutPool, times: StageTimes, deadline: Deadline) -> None:
             return
 
 
-def _variations(graph: EventGraph, times: StageTimes) -> Iterator[Times]:
+def _variations(graph: EventGraph, times: Times) -> Iterator[Times]:
     """Give the times of a plan, and what they would be if one of them were larger."""
-    yield times.row
+    yield times
     pipeline = graph.pipeline
     sets = [np.array([stage]) for stage in range(graph.num_stages)]
     if not pipeline.one_each:
         sets += [stages for stages in pipeline.stages_of if len(stages) > 1]
     for percent in (SLIGHTLY, MUCH):
         for members in sets:
-            row = times.row
+            row = times.copy()
             for passes in graph.passes(row):
                 passes[members] += passes[members] * percent // 100
             yield row
-    slower = max(1, int(times.busy[0].mean()))
+    slower = max(1, int(graph.passes(times)[0].mean()))
     for boundary in np.flatnonzero(~pipeline.turns).tolist():
-        row = times.row
-        if graph.blocking:
-            for passes in graph.passes(row)[:2]:
-                passes[boundary : boundary + 2] += slower
-        for direction in (FORWARD, BACKWARD):
+        row = times.copy()
+        for direction in range(graph.num_directions):
+            if graph.blocking:
+                graph.of_direction(graph.passes(row), direction)[boundary : boundary + 2] += slower
             graph.transfers(row, direction)[boundary] += slower
         yield row

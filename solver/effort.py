@@ -24,7 +24,8 @@ MOST_EDGES = 12_000_000
 def graph_edges(instance: Instance, num_stages: int) -> int:
     """Give about how many edges the event graph of so many stages has."""
     passes = 3 if instance.schedule.splits else 2 if instance.trains else 1
-    return num_stages * instance.microbatches * (passes + 3 * (num_stages if skips_stages(instance) else 1))
+    edges = num_stages * instance.microbatches * (passes + 3 * (num_stages if skips_stages(instance) else 1))
+    return len(instance.cases) * edges
 
 
 def graph_seconds(instance: Instance, num_stages: int) -> float:

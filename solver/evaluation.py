@@ -7,6 +7,7 @@ import numpy as np
 
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Boundary, CrossingTensor, Memory, Metrics, Stage, TiedWeight
+from partita.models.scenario import ScenarioResult
 from partita.models.training import single
 from partita.solver.arrays import IntArray
 from partita.solver.costs import LayerPlan, StageMemory, Traffic, held, sum_by
@@ -51,7 +52,7 @@ class Evaluator:
             queueing_gap = (queued - iteration) / queued if queued > 0 else 0.0
         return Metrics(
             iteration_time_s=iteration,
-            tokens_per_second=measures.per_second(self.instance.tokens),
+            tokens_per_second=measures.per_second(self._tokens(measures)),
             peak_memory_bytes=measures.peak_memory,
             bottleneck_time_s=float(measures.bottleneck),
             bubble_fraction=min(1.0, max(0.0, 1 - measures.busy / span)) if span > 0 else None,
@@ -62,8 +63,18 @@ class Evaluator:
             queueing_gap=queueing_gap,
         )
 
+    def _tokens(self, measures: Measures) -> float | int:
+        """Give the tokens of an iteration: the mean over the scenarios, or those of the longest where that counts."""
+        instance = self.instance
+        return instance.tokens if measures.longest is None else instance.cases[measures.longest].tokens
+
     def candidate(self, plan: LayerPlan, rank: int, devices: list[tuple[str, ...]] | None = None) -> Candidate:
-        """Give the full report of a plan; its ranks run on ``devices`` where these are given."""
+        """Give the full report of a plan; its ranks run on ``devices`` where these are given.
+
+        Of several scenarios the stages and boundaries are those of the longest.
+        """
+        if self.instance.several:
+            return self._over_scenarios(plan, rank, devices)
         measures, training = self.measures(plan), self.instance.problem.training
         placed = self.instance.topology.devices(plan.location) if devices is None else devices
         return Candidate(
@@ -77,13 +88,26 @@ class Evaluator:
             metrics=self.metrics(measures, plan.location),
             stages=self._stages(plan, placed, measures),
             boundaries=self._boundaries(plan.stage, plan.location, measures),
-            tied_weights=self._tied_weights(plan.stage, measures.memory.rank_of),
+            tied_weights=self._tied_weights(plan.stage, measures.memory[0].rank_of),
         )
+
+    def _over_scenarios(self, plan: LayerPlan, rank: int, devices: list[tuple[str, ...]] | None) -> Candidate:
+        each = [Evaluator(case).candidate(plan, rank, devices) for case in self.instance.cases]
+        scenarios = self.instance.problem.scenarios
+        longest = max(range(len(each)), key=lambda number: each[number].metrics.iteration_time_s)
+        results = tuple(
+            ScenarioResult(name=scenario.name, share=scenario.share, metrics=candidate.metrics)
+            for scenario, candidate in zip(scenarios, each, strict=True)
+        )
+        metrics = self.metrics(self.measures(plan), plan.location)
+        name = scenarios[longest].name
+        return each[longest].model_copy(update={"metrics": metrics, "scenario": name, "scenarios": results})
 
     def _stages(self, plan: LayerPlan, devices: list[tuple[str, ...]], measures: Measures) -> tuple[Stage, ...]:
         instance, stage = self.instance, plan.stage
         names = np.array([layer.name for layer in instance.problem.model.layers], dtype=object)
-        rank_of = measures.memory.rank_of
+        (times,), (memory,) = measures.times, measures.memory
+        rank_of = memory.rank_of
         layers = instance.ways.of(plan.kind(instance, rank_of), plan.option)
         kinds = instance.topology.kind_of[plan.location]
         option = np.array([name or "" for name in instance.ways.options], dtype=object)[plan.option]
@@ -97,12 +121,10 @@ class Evaluator:
                 layers=tuple(names[stage == index]),
                 recompute=tuple(names[(stage == index) & layers.recomputed]),
                 options=dict(zip(names[chosen], option[chosen], strict=True)),
-                forward_s=float(measures.times.forward[index]),
-                backward_s=float(measures.times.backward[index]),
+                forward_s=float(times.forward[index]),
+                backward_s=float(times.backward[index]),
                 weight_gradient_s=float(weight_gradient[index]),
-                memory=_memory(
-                    measures.memory, index, instance.topology.devices_by_kind[int(kinds[rank])].memory_bytes
-                ),
+                memory=_memory(memory, index, instance.topology.devices_by_kind[int(kinds[rank])].memory_bytes),
             )
             for index, rank in enumerate(rank_of.tolist())
             for chosen in [(stage == index) & layers.recomputed & instance.ways.choosable]
@@ -110,8 +132,8 @@ class Evaluator:
 
     def _boundaries(self, stage: IntArray, location: IntArray, measures: Measures) -> tuple[Boundary, ...]:
         """Report neighbors, and other pairs of stages between which something is sent."""
-        instance, moved = self.instance, measures.times.moved
-        graph, place = graph_of(instance, int(stage.max()) + 1), location[measures.memory.rank_of]
+        instance, moved = self.instance, measures.times[0].moved
+        graph, place = graph_of(instance, int(stage.max()) + 1), location[measures.memory[0].rank_of]
         found = []
         for pair, (first, second) in enumerate(graph.pairs.tolist()):
             chosen = np.flatnonzero(moved.traffic.pair == pair)

@@ -10,6 +10,7 @@ gradient, then weight gradient where the schedule splits some) and 2 P transfers
 With ``blocking`` the passes contain their transfers, and a receiver starts when the sender starts to send.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -45,6 +46,9 @@ class EventGraph:
         Whether tensors go between stages that are not neighbors.
     blocking
         Whether transfers are part of the passes at both ends.
+    num_cases, worst
+        How many scenarios run through the same graph with times of their own, one after the other; or, where the
+        longest of them counts, side by side.
 
     Attributes
     ----------
@@ -54,8 +58,10 @@ class EventGraph:
         K: 2, or 3 where some backward passes are split.
     """
 
-    def __init__(self, pipeline: Pipeline, skipping: bool, blocking: bool) -> None:
-        self.pipeline, self.blocking = pipeline, blocking
+    def __init__(
+        self, pipeline: Pipeline, skipping: bool, blocking: bool, num_cases: int = 1, worst: bool = False
+    ) -> None:
+        self.pipeline, self.blocking, self.num_cases, self.worst = pipeline, blocking, num_cases, worst
         self.num_stages = pipeline.num_stages
         self.num_passes = 3 if pipeline.splits else 2
         self.pairs = stage_pairs(self.num_stages, skipping)
@@ -71,22 +77,39 @@ class EventGraph:
 
     @property
     def num_columns(self) -> int:
-        """C."""
+        """C: the columns of one scenario after those of another."""
+        return self.num_cases * self._width
+
+    @property
+    def _width(self) -> int:
+        """Columns of one scenario."""
         return self.num_passes * self.num_stages + 2 * len(self.pairs)
 
+    @property
+    def num_directions(self) -> int:
+        """Forward and backward, for every scenario."""
+        return 2 * self.num_cases
+
     def transfer_column(self, direction: int) -> int:
-        """Give the column of the first pair's transfer in a direction."""
-        return self.num_passes * self.num_stages + direction * len(self.pairs)
+        """Give the column of the first pair's transfer in a direction of one scenario."""
+        case, within = divmod(direction, 2)
+        return case * self._width + self.num_passes * self.num_stages + within * len(self.pairs)
 
     def passes(self, rows: IntArray) -> list[IntArray]:
-        """Give the columns of the passes, of shape (..., S) each, from rows of C columns."""
+        """Give the columns of the passes, of shape (..., S) each, from rows of C columns, by scenario."""
         size = self.num_stages
-        return [rows[..., k * size : (k + 1) * size] for k in range(self.num_passes)]
+        starts = [case * self._width + k * size for case in range(self.num_cases) for k in range(self.num_passes)]
+        return [rows[..., start : start + size] for start in starts]
 
     def transfers(self, rows: IntArray, direction: int) -> IntArray:
-        """Give the columns of the transfers in a direction, of shape (..., P), from rows of C columns."""
+        """Give the columns of the transfers in a direction of one scenario, of shape (..., P), from rows of C."""
         first = self.transfer_column(direction)
         return rows[..., first : first + len(self.pairs)]
+
+    def of_direction(self, blocks: Sequence[Times], direction: int) -> Times:
+        """Give the forward passes, or the first of the backward ones, that go with the transfers in a direction."""
+        case, within = divmod(direction, 2)
+        return blocks[case * self.num_passes + within]
 
     @property
     def num_levels(self) -> int:
@@ -94,19 +117,34 @@ class EventGraph:
         return len(self._levels) - 1
 
     def makespans(self, times: Times) -> Times:
-        """Give the makespan of every plan of a batch, shape (N,), from its times, shape (N, C)."""
-        return np.concatenate([self._walk(part)[self._last].max(axis=0) for part in self._batches(times)])
+        """Give the makespan of every plan of a batch over all scenarios, shape (N,), from its times, shape (N, C)."""
+        return self.over_cases(self.makespans_by_case(times))
+
+    def makespans_by_case(self, times: Times) -> Times:
+        """Give the makespan of every plan of a batch in every scenario, shape (N, cases); times of shape (N, C)."""
+        rows = times.reshape(-1, self._width)
+        found = [self._walk(part)[self._last].max(axis=0) for part in self._batches(rows)]
+        return np.concatenate(found).reshape(-1, self.num_cases)
+
+    def over_cases(self, each: Times) -> Times:
+        """Give the makespan that counts, shape (N,), from those in every scenario, shape (N, cases)."""
+        return np.asarray(each.max(axis=1) if self.worst else each.sum(axis=1))
 
     def critical_paths(self, times: Times) -> tuple[Times, IntArray]:
-        """Give the makespan of every plan of a batch, and how often its longest path takes every time, shape (N, C).
+        """Give what ``makespans_by_case`` gives, and how often the longest path takes every time, shape (N, C).
 
-        With ``blocking`` what counts of a transfer is how often the path gains by it.
+        With ``blocking`` what counts of a transfer is how often the path gains by it. Of several scenarios there is a
+        path in each; where the longest counts the others' are left out.
         """
-        parts = [self._trace(part) for part in self._batches(times)]
-        return np.concatenate([makespan for makespan, _ in parts]), np.concatenate([visits for _, visits in parts])
+        parts = [self._trace(part) for part in self._batches(times.reshape(-1, self._width))]
+        makespans = np.concatenate([makespan for makespan, _ in parts]).reshape(-1, self.num_cases)
+        visits = np.concatenate([visits for _, visits in parts]).reshape(-1, self.num_cases, self._width)
+        if self.worst:
+            visits = visits * (np.arange(self.num_cases) == makespans.argmax(axis=1)[:, None])[:, :, None]
+        return makespans, visits.reshape(len(makespans), -1)
 
     def ends(self, times: Times) -> Times:
-        """Give when every node of ``nodes`` ends for one plan, shape (n,)."""
+        """Give when every node of ``nodes`` ends for one plan in one scenario, shape (n,)."""
         end: Times = self._walk(times[None, :])[:, 0][self._renumbered]
         return end
 
@@ -122,6 +160,11 @@ class EventGraph:
         original = np.argsort(self._renumbered)
         return original[np.array(steps[::-1], dtype=np.int64)]
 
+    def _passes_of_case(self, rows: IntArray) -> list[IntArray]:
+        """Give the columns of the passes from rows of one scenario, of shape (..., S) each."""
+        size = self.num_stages
+        return [rows[..., k * size : (k + 1) * size] for k in range(self.num_passes)]
+
     def _batches(self, times: Times) -> list[Times]:
         """Split a batch so that no array grows too large."""
         size = max(1, MAX_GRAPH_BYTES // (64 * self.num_nodes))
@@ -130,7 +173,7 @@ class EventGraph:
     def _durations(self, times: Times) -> Times:
         """Give how long every kind of node takes: the C times, S whole backward passes, no time; by kind and plan."""
         plans = len(times)
-        passes = self.passes(times)
+        passes = self._passes_of_case(times)
         whole = sum(passes[1:])
         return np.concatenate([times, whole, np.zeros((plans, 1), dtype=times.dtype)], axis=1).T
 
@@ -158,7 +201,7 @@ class EventGraph:
         """Give the makespans and what every longest path visits, shape (N, C)."""
         end, delays = self._walk(times), self._delays(times)
         makespan = end[self._last].max(axis=0)
-        width = self.num_columns + self.num_stages + 1
+        width = self._width + self.num_stages + 1
         visits = np.zeros((len(times), width), dtype=np.int64)
         plans = np.arange(len(times))
         for node, edge in self._back(end, delays):
@@ -166,9 +209,9 @@ class EventGraph:
             np.add.at(visits, (plans[going], self._column[node[going]]), 1)
             if self._delay is not None:
                 np.subtract.at(visits, (plans[going], self._delay[edge[going]]), 1)
-        whole = visits[:, self.num_columns : -1]
-        visits = visits[:, : self.num_columns]
-        for part in self.passes(visits)[1:]:
+        whole = visits[:, self._width : -1]
+        visits = visits[:, : self._width]
+        for part in self._passes_of_case(visits)[1:]:
             part += whole
         return makespan, visits
 
@@ -213,7 +256,7 @@ class _Wiring:
         self.stage = np.array([stage for _, stage, _ in flat], dtype=np.int64)
         self.microbatch = np.array([microbatch for _, _, microbatch in flat], dtype=np.int64)
         self.num_actions = len(flat)
-        whole = graph.num_columns if pipeline.splits else stages
+        whole = graph.num_columns // graph.num_cases if pipeline.splits else stages
         self.column = self.stage + np.array([0, whole, stages, 2 * stages])[self.kind]
         self.pair = np.full(self.num_actions, -1, dtype=np.int64)
         self.direction = np.full(self.num_actions, -1, dtype=np.int64)

@@ -5,7 +5,8 @@ from seconds. Both go through the same code: ``Figures`` is the only thing that 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import fsum
 
 import numpy as np
 
@@ -26,6 +27,9 @@ MAX_TICKS = 2**57
 class Figures:
     """Times of the layers, shape (L,), and the prices of transfers.
 
+    Where a problem has several scenarios these are the times of all of them together, each counted by its share, or,
+    where the longest counts, a mean that no longest falls below; ``cases`` has those of each.
+
     Attributes
     ----------
     tick
@@ -34,6 +38,10 @@ class Figures:
         Seconds by which a counted time can be off, where that is more than ``ACCURACY`` of it; else 0.
     cap
         Seconds that no transfer counts more than.
+    count
+        How often a time counts: the share of a scenario in a mean over several, else 1.
+    several
+        The figures of every scenario, where there are several.
     forward, backward, weight_gradient
         Of the layers for one microbatch, the least over all ways to run them, shape (L,); the weight gradient is part
         of the backward pass.
@@ -52,10 +60,18 @@ class Figures:
     latency: Times
     blur: float = 0.0
     cap: float = np.inf
+    count: float = 1.0
+    several: tuple["Figures", ...] = ()
+
+    @property
+    def cases(self) -> "tuple[Figures, ...]":
+        """The figures of every scenario; itself, where there are not several."""
+        return self.several or (self,)
 
     def transfer(self, sizes: IntArray, path_class: IntArray | int) -> Times:
         """Give the time that bytes take on paths of a class, latency apart."""
-        return _in_unit(np.minimum(sizes / self.bandwidth[path_class], self.cap), self.tick)
+        assert not self.several, "every scenario has sizes of its own"
+        return _in_unit(np.minimum(sizes / self.bandwidth[path_class], self.cap) * self.count, self.tick)
 
     def reduction(self, sizes: IntArray, members: int, path_class: IntArray | int, share: float = 1.0) -> Times:
         """Give the time in which n members reduce bytes in a ring, latency apart: 2 (n - 1) / n of a transfer.
@@ -72,15 +88,19 @@ class Figures:
         return np.rint(self.latency[path_class] * share).astype(np.int64)
 
     def passes(self, number: int) -> list[Times]:
-        """Give the least times of two passes, forward and backward, or of three: the backward pass split in two."""
+        """Give the least times of two passes, forward and backward, or of three: the backward pass split in two.
+
+        Those of one scenario after those of another.
+        """
         return [table.min(axis=(0, 1)) for table in self.tables(number)]
 
     def tables(self, number: int) -> list[Times]:
-        """Give the times of two or three passes by kind of device and option, shape (Q, O, L) each."""
-        return _split(number, *self.by_way)
+        """Give the times of two or three passes by kind of device and option, shape (Q, O, L) each, by scenario."""
+        return [table for case in self.cases for table in _split(number, *case.by_way)]
 
     def passes_by(self, number: int, kind: IntArray, option: IntArray) -> list[Times]:
         """Give the times of two or three passes of the layers on kinds of device and by options, shape (L,) each."""
+        assert not self.several, "a plan has times of its own in every scenario"
         return _split(number, *self.by_way[:, kind, option, np.arange(len(kind))])
 
     def time(self, seconds: float) -> float | int:
@@ -107,9 +127,31 @@ def _in_unit(seconds: FloatArray, tick: float | None) -> Times:
 
 def make_figures(instance: Instance, tick: float | None = None, blur: float = 0.0, cap: float = np.inf) -> Figures:
     """Give the instance's times in seconds, or rounded to ticks of so many seconds."""
+    cases = [
+        _figures_of_case(case, tick, blur, cap, count)
+        for case, count in zip(instance.cases, instance.counting, strict=True)
+    ]
+    if len(cases) == 1:
+        return cases[0]
+    by_way: Times = np.sum([case.by_way for case in cases], axis=0)
+    if instance.worst:  # no longest one falls below the mean; whole ticks are rounded so that no sum does either
+        forward, backward, weight_gradient = by_way
+        if tick is None:
+            by_way = by_way / len(cases)
+        else:
+            number = len(cases)
+            by_way = np.stack([forward // number, backward // number, -(-weight_gradient // number)])
+    least, whole = by_way.min(axis=(1, 2)), _figures_of_case(instance, tick, blur, cap, 1.0)
+    return replace(
+        whole, forward=least[0], backward=least[1], weight_gradient=least[2], by_way=by_way, several=tuple(cases)
+    )
+
+
+def _figures_of_case(instance: Instance, tick: float | None, blur: float, cap: float, count: float) -> Figures:
+    """Give the times of an instance in one scenario, each counted so often."""
     bandwidth, latency = (np.array(column) for column in zip(*instance.topology.classes, strict=True))
     costs = instance.ways.costs
-    by_way = _in_unit(np.stack([costs.forward, costs.backward, costs.weight_gradient]), tick)
+    by_way = _in_unit(np.stack([costs.forward, costs.backward, costs.weight_gradient]) * count, tick)
     least = by_way.min(axis=(1, 2))
     return Figures(
         tick=tick,
@@ -118,9 +160,10 @@ def make_figures(instance: Instance, tick: float | None = None, blur: float = 0.
         weight_gradient=least[2],
         by_way=by_way,
         bandwidth=bandwidth,
-        latency=_in_unit(np.minimum(latency, cap), tick),
+        latency=_in_unit(np.minimum(latency, cap) * count, tick),
         blur=blur,
         cap=cap,
+        count=count,
     )
 
 
@@ -133,14 +176,16 @@ def roundings(instance: Instance, longest_path: int) -> float:
 
     Each node on a path of the event graph adds up at most all layers, or all tensors of a transfer and its latency;
     with ``blocking`` all tensors at both ends as well. By the host every tensor has a latency, and is moved twice. A
-    split backward pass takes two numbers from a layer. Every weight may be synchronized once.
+    split backward pass takes two numbers from a layer. Every weight may be synchronized once. A mean over scenarios has
+    a path in each of them.
     """
     layers, tensors = instance.num_layers * (2 if instance.schedule.splits else 1), len(instance.edges.producer) + 1
     if instance.routing == "host":  # every reader moves a gradient of its own
         tensors = 4 * (tensors + sum(len(readers) for readers in instance.edges.consumers))
     each = layers + 2 * tensors if instance.blocking else max(layers, tensors)
     reductions = 1 if instance.nodes_per_stage == 1 else 2  # inside nodes and between them
-    return 0.5 * (longest_path * each + len(instance.weights.names) + reductions * instance.num_layers)
+    paths = 1 if instance.worst else len(instance.cases)
+    return 0.5 * (paths * longest_path * each + len(instance.weights.names) + reductions * instance.num_layers)
 
 
 def usual_path(instance: Instance, num_stages: int) -> int:
@@ -182,7 +227,7 @@ def common_tick(instances: Sequence[tuple[Instance, int]], cap: float) -> tuple[
         return tick, 0.0
     blur = 0.0
     for (instance, num_stages), scale in every:
-        of_stage = float(instance.layers.forward.sum() + instance.layers.backward.sum()) / num_stages / scale
+        of_stage = _least_once(instance) / num_stages / scale
         off = roundings(instance, usual_path(instance, num_stages)) * tick
         once, often = roundings(instance, BUSY_PASSES) * tick, off / instance.microbatches
         if max(once, often) > ACCURACY * of_stage:
@@ -232,13 +277,21 @@ def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, flo
     usable = instance.topology.usable_classes
     slowest = usable[int(np.argmin(figures.bandwidth[usable]))]
     latency = float(figures.latency[usable].max())
-    sent = figures.transfer(instance.edges.forward_bytes + instance.edges.backward_bytes, slowest).sum()
-    reduced = 0.0
+    sent = once = reduced = 0.0
+    for case, own in zip(instance.cases, figures.cases, strict=True):
+        sent += float(own.transfer(case.edges.forward_bytes + case.edges.backward_bytes, slowest).sum())
+        once += float(case.ways.most.forward.sum() + case.ways.most.backward.sum()) * own.count
+    moved = sent + 2 * num_stages * latency * fsum(own.count for own in figures.cases)
     shared = [instance.weights.bytes, instance.weights.gradient_bytes]
-    own = [layers.weight, layers.gradient] if instance.replicas > 1 else []
-    for sizes in shared + own:
-        reduced += 2 * float(figures.transfer(sizes, slowest).sum())
+    private = [layers.weight, layers.gradient] if instance.replicas > 1 else []
+    for sizes in shared + private:
+        reduced += float(figures.reduction(sizes, 2, slowest, 2.0).sum())
     after = reduced * num_stages + latency * (2 + len(instance.weights.names)) + instance.factors.step_s
-    least = float(instance.layers.forward.sum() + instance.layers.backward.sum())
-    once = float(layers.forward.sum() + layers.backward.sum())
-    return least, once, float(sent) + 2 * num_stages * latency, after * instance.trains
+    return _least_once(instance), once, moved, after * instance.trains
+
+
+def _least_once(instance: Instance) -> float:
+    """Give the seconds that all layers take once at least: the mean over the scenarios."""
+    number = len(instance.cases) if instance.worst else 1
+    each = [float(case.layers.forward.sum() + case.layers.backward.sum()) for case in instance.cases]
+    return fsum(count * time for count, time in zip(instance.counting, each, strict=True)) / number

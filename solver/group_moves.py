@@ -94,10 +94,10 @@ class GroupSearch:
         measures, target = plan.measures, self._judge.target
         if target.counts("inter_node_bytes"):
             return True
-        worst = [int(measures.memory.by_rank.argmax())] if target.counts("peak_memory") else []
+        worst = [int(measures.needed.argmax())] if target.counts("peak_memory") else []
         if self._judge.metric != "peak_memory":
             worst.append(int(measures.load.argmax()))
-        rank = measures.memory.rank_of
+        rank = measures.memory[0].rank_of
         changed = stage != plan.plan.stage
         ranks = np.concatenate([rank[stage[changed]], rank[plan.plan.stage[changed]]])
         return bool(np.isin(ranks, worst).any())

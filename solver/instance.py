@@ -7,6 +7,7 @@ rounded here. Shapes are given as L layers, T tensors, Q storages.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,24 @@ class Edges:
     backward_bytes: IntArray
     ordered: npt.NDArray[np.bool_]
 
+    @property
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Bytes moved in either pass, shape (T,) each."""
+        return self.forward_bytes, self.backward_bytes
+
+    @property
+    def total(self) -> IntArray:
+        """Bytes moved in both passes together, shape (T,)."""
+        return self.forward_bytes + self.backward_bytes
+
 
 @dataclass(frozen=True)
 class Instance:
-    """A problem with one schedule in arrays, what of its training set-up the costs depend on, and its event graphs."""
+    """A problem with one schedule in arrays, what of its training set-up the costs depend on, and its event graphs.
+
+    Where a problem has several scenarios, sizes are those of the scenario that keeps most bytes; ``cases`` has them
+    all, each a problem with that scenario alone.
+    """
 
     problem: Problem
     ways: Ways
@@ -92,7 +107,42 @@ class Instance:
     shared: Storages
     topology: Topology
     factors: Optimizer
+    several: tuple["Instance", ...] = ()
     graphs: dict[int, EventGraph] = field(default_factory=dict, compare=False)
+
+    @property
+    def cases(self) -> "tuple[Instance, ...]":
+        """The problem in each of its scenarios; itself, where there are not several."""
+        return self.several or (self,)
+
+    @property
+    def worst(self) -> bool:
+        """Whether the longest of several scenarios counts, rather than their mean."""
+        return bool(self.several) and self.problem.over_scenarios == "worst"
+
+    @property
+    def counting(self) -> tuple[float, ...]:
+        """How often the times of every scenario count: by their shares in a mean, or once."""
+        if not self.several or self.worst:
+            return (1.0,) * len(self.cases)
+        return tuple(scenario.share for scenario in self.problem.scenarios)
+
+    @cached_property
+    def filling(self) -> list[int]:
+        """The scenarios of which no other one takes at least as many bytes in everything."""
+        sizes = [
+            np.concatenate([each.ravel() for each in (*case.ways.sizes, *case.edges.sizes, case.shared.bytes)])
+            for case in self.cases
+        ]
+        return [
+            number
+            for number, own in enumerate(sizes)
+            if not any(
+                (other >= own).all() and (place < number or (other > own).any())
+                for place, other in enumerate(sizes)
+                if place != number
+            )
+        ]
 
     @property
     def layers(self) -> LayerCosts:
@@ -161,8 +211,11 @@ class Instance:
         return self.microbatches * single(self.problem.training.microbatch_size) * self.replicas
 
     @property
-    def tokens(self) -> int:
-        """Tokens of an iteration, over all data-parallel replicas."""
+    def tokens(self) -> float | int:
+        """Tokens of an iteration, over all data-parallel replicas: the mean over the scenarios."""
+        if self.several:
+            shares = [scenario.share for scenario in self.problem.scenarios]
+            return fsum(share * case.tokens for share, case in zip(shares, self.several, strict=True))
         return self.samples * self.problem.training.sequence_length
 
     @property
@@ -208,13 +261,40 @@ def build_instance(
     InvalidInput
         When the bytes of the model add up to more than can be counted.
     """
+    topology = _topology(problem, only, most_stages)
+    if not problem.scenarios:
+        return _build(problem, topology)
+    cases = [_build(problem.in_scenario(scenario), topology) for scenario in problem.scenarios]
+    largest = max(cases, key=lambda case: int(case.ways.most.activation.sum() + case.shared.bytes.sum()))
+    if len(cases) == 1:
+        return largest
+    _refuse_other_weights(cases)
+    graphs: dict[int, EventGraph] = {}
+    several = tuple(replace(case, graphs=graphs) for case in cases)
+    return replace(largest, problem=problem, several=several, graphs={})
+
+
+def _topology(problem: Problem, only: Collection[tuple[str, ...]] | None, most_stages: int | None) -> Topology:
+    """Give where stages can go."""
+    training, together = problem.training, problem.training.replicas_together
+    return Topology(
+        problem.cluster,
+        single(training.tensor_parallel) * together,
+        most_stages or problem.most_stages(),
+        only,
+        inside=training.routing == "host" or (training.trains and together > 1),
+        span=single(training.data_parallel) // together,
+    )
+
+
+def _build(problem: Problem, topology: Topology) -> Instance:
+    """Resolve a problem with at most one scenario."""
     training = problem.training
     factors = training.optimizer_factors()
     ways = find_ways(problem, factors)
     index = problem.model.layer_index()
     weights = _weights(problem, factors, index)
-    replicas, together = single(training.data_parallel), training.replicas_together
-    sharing = replicas if training.shard_optimizer else 1
+    sharing = single(training.data_parallel) if training.shard_optimizer else 1
     instance = Instance(
         problem=problem,
         ways=replace(ways, costs=replace(ways.costs, optimizer=-(-ways.costs.optimizer // sharing))),
@@ -222,14 +302,7 @@ def build_instance(
         weights=replace(weights, optimizer_bytes=-(-weights.optimizer_bytes // sharing)),
         buffers=_plain(problem.model.buffers, [item.name for item in problem.model.buffers], index),
         shared=_plain(problem.model.shared_activations, [], index),
-        topology=Topology(
-            problem.cluster,
-            single(training.tensor_parallel) * together,
-            most_stages or problem.most_stages(),
-            only,
-            inside=training.routing == "host" or (training.trains and together > 1),
-            span=replicas // together,
-        ),
+        topology=topology,
         factors=factors,
     )
     _refuse_uncountable(instance)
@@ -280,6 +353,20 @@ def _plain(items: Sequence[Buffer | SharedActivation], names: list[str], index: 
 
 def _positions(names: Sequence[str], index: dict[str, int]) -> IntArray:
     return np.array(sorted(index[name] for name in names), dtype=np.int64)
+
+
+def _refuse_other_weights(cases: Sequence[Instance]) -> None:
+    """Refuse weights that depend on the scenario: a device holds but one copy of them."""
+    first = cases[0].ways.costs.weight
+    for case in cases[1:]:
+        differing = np.flatnonzero((case.ways.costs.weight != first).any(axis=(0, 1)))
+        if len(differing):
+            layer, name = int(differing[0]), case.problem.scenarios[0].name
+            detail = (
+                f"the weights of {case.problem.model.layers[layer].name!r} have other bytes in scenario {name!r}; give "
+                "weight_bytes in the layer, or in options that name no scenario"
+            )
+            raise InvalidInput.at(f"/model/layers/{layer}/options", detail, None, "weight_bytes")
 
 
 def _refuse_uncountable(instance: Instance) -> None:

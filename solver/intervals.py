@@ -77,7 +77,7 @@ class IntervalView:
         gradient is left, shape (G,).
     least, between
         Least time of the forward and the backward transfer across every position, on any path and on paths between
-        nodes, shape (2, G + 1).
+        nodes, shape (D, G + 1): both directions of every scenario.
     """
 
     def __init__(self, instance: Instance, figures: Figures, groups: Groups) -> None:
@@ -155,11 +155,17 @@ class IntervalView:
         return first, np.array([each.max() for each in ends], dtype=np.int64)
 
     def _least_transfers(self) -> tuple[IntArray, IntArray]:
-        """Give the least transfer times over all paths, and over those between nodes, shape (2, G + 1) each.
+        """Give the least transfer times over all paths, and over those between nodes, shape (D, G + 1) each.
 
         Without paths between nodes both are equal.
         """
-        topology, figures, edges = self.instance.topology, self.figures, self.instance.edges
+        cases = [self._least_of_case(*each) for each in zip(self.instance.cases, self.figures.cases, strict=True)]
+        least, between = zip(*cases, strict=True)
+        return np.concatenate(least), np.concatenate(between)
+
+    def _least_of_case(self, case: Instance, figures: Figures) -> tuple[IntArray, IntArray]:
+        """Give the least transfer times of one scenario, shape (2, G + 1) each."""
+        topology, edges = case.topology, case.edges
         nothing = np.zeros((2, self.size + 1), dtype=np.int64)
         if self.instance.routing == "host":
             return nothing, nothing

@@ -48,11 +48,12 @@ def queued_makespan(instance: Instance, measures: Measures, location: IntArray) 
     measures, location
         The plan as measured in seconds, and the location of every rank.
     """
-    graph = graph_of(instance, measures.times.passes.shape[1])
-    links = shared_links(instance, graph, location, measures.times.row)
+    (times,) = measures.times
+    graph = graph_of(instance, times.passes.shape[1])
+    links = shared_links(instance, graph, location, times.row)
     if not links:
         return float(measures.makespan)
-    _, end = simulate(graph, measures.times.row, links)
+    _, end = simulate(graph, times.row, links)
     return float(end.max())
 
 

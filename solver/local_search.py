@@ -8,7 +8,6 @@ import numpy.typing as npt
 from partita.solver.arrays import IntArray
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
-from partita.solver.event_graph import BACKWARD, FORWARD
 from partita.solver.intervals import IntervalView
 from partita.solver.measure import Measures, graph_of
 from partita.solver.plans import Judge, Judged, Plan, PlanPool
@@ -133,7 +132,7 @@ class LocalSearch:
             for columns, work in zip(graph.passes(times), view.passes, strict=True):
                 columns[...] = np.diff(work[near], axis=1)
             if not view.pays_host:
-                for direction in (FORWARD, BACKWARD):
+                for direction in range(graph.num_directions):
                     graph.transfers(times, direction)[:, :size] = view.least[direction][near[:, 1:-1]]
             return np.asarray(self._pool.lengths(times).max(axis=1))
         if self._judge.metric == "bottleneck_time":
@@ -148,5 +147,5 @@ def learn(pool: CutPool, measured: Sequence[Measures]) -> int:
     known = [each.visits for each in measured if each.visits is not None]
     if len(known) == len(measured):
         return pool.add(np.stack(known))
-    _, visits = pool.graph.critical_paths(np.stack([each.times.row for each in measured]))
+    _, visits = pool.graph.critical_paths(np.stack([each.row for each in measured]))
     return pool.add(visits)

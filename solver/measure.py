@@ -17,7 +17,7 @@ from partita.solver.replicas import longest_reduction, synchronised_bytes
 
 @dataclass(frozen=True, slots=True)
 class StageTimes:
-    """Times of every stage and of what passes between stages, for one microbatch.
+    """Times of every stage and of what passes between stages, for one microbatch of one scenario.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class StageTimes:
 
     @property
     def row(self) -> Times:
-        """The times in the columns of the event graph, shape (C,)."""
+        """The times in the columns of the event graph that are this scenario's."""
         return np.concatenate([self.busy.ravel(), self.moved.forward, self.moved.backward])
 
 
@@ -56,8 +56,10 @@ class StageTimes:
 class Measures:
     """What a plan costs, in the unit of the figures it was measured with; sizes in bytes.
 
-    ``load`` is the busy time per microbatch of every rank, shape (R,); ``busy`` that of all ranks and microbatches.
-    ``visits`` is how often its longest path takes every time of the event graph, shape (C,), where that was asked for.
+    Where there are several scenarios, times are their means, or those of the longest; sizes are the largest.
+    ``times`` and ``memory`` are those of each. ``load`` is the busy time per microbatch of every rank, shape (R,);
+    ``busy`` that of all ranks and microbatches. ``visits`` is how often its longest path takes every time of the event
+    graph, shape (C,), where that was asked for. ``longest`` is the scenario that counts, None where all do.
     """
 
     makespan: float | int
@@ -65,10 +67,11 @@ class Measures:
     bottleneck: float | int
     load: Times
     busy: float | int
-    times: StageTimes
-    memory: StageMemory
+    times: tuple[StageTimes, ...]
+    memory: tuple[StageMemory, ...]
     inter_node_bytes: int
     num_devices: int
+    longest: int | None = None
     visits: IntArray | None = None
 
     @property
@@ -81,7 +84,17 @@ class Measures:
         """One in every bottleneck time; None where that is 0."""
         return _rate(1, self.bottleneck)
 
-    def per_second(self, of_an_iteration: int) -> float | None:
+    @property
+    def row(self) -> Times:
+        """The times in the columns of the event graph, shape (C,)."""
+        return np.concatenate([times.row for times in self.times])
+
+    @property
+    def needed(self) -> IntArray:
+        """The bytes needed on each device of every rank, shape (R,)."""
+        return np.asarray(np.max([memory.by_rank for memory in self.memory], axis=0))
+
+    def per_second(self, of_an_iteration: float) -> float | None:
         """Give how much of something is done per second, of which an iteration does so much; None where it takes 0 s.
 
         Where the times are in ticks it is per tick.
@@ -91,10 +104,10 @@ class Measures:
     @property
     def peak_memory(self) -> int:
         """The largest total of any device, in bytes."""
-        return int(self.memory.by_rank.max())
+        return int(self.needed.max())
 
 
-def _rate(amount: int, time: float | int) -> float | None:
+def _rate(amount: float, time: float | int) -> float | None:
     """Divide an amount by a time; None where that is no finite number."""
     rate = amount / float(time) if time > 0 else inf
     return rate if isfinite(rate) else None
@@ -102,7 +115,7 @@ def _rate(amount: int, time: float | int) -> float | None:
 
 def most_traffic(instance: Instance, num_stages: int) -> int:
     """Bound the bytes between nodes in one iteration from above: every tensor across every boundary."""
-    sent = int((instance.edges.forward_bytes + instance.edges.backward_bytes).sum())
+    sent = max(int(case.edges.total.sum()) for case in instance.cases)
     return instance.microbatches * sent * num_stages
 
 
@@ -119,12 +132,14 @@ def graph_of(instance: Instance, num_stages: int) -> EventGraph:
     """Give the event graph of an instance for a number of stages, built once."""
     if num_stages not in instance.graphs:
         pipeline = arrange(instance.schedule, num_stages, instance.microbatches)
-        instance.graphs[num_stages] = EventGraph(pipeline, skips_stages(instance), instance.blocking)
+        instance.graphs[num_stages] = EventGraph(
+            pipeline, skips_stages(instance), instance.blocking, len(instance.cases), instance.worst
+        )
     return instance.graphs[num_stages]
 
 
 def stage_times(instance: Instance, figures: Figures, plan: LayerPlan, graph: EventGraph) -> StageTimes:
-    """Price the stages and transfers of a plan."""
+    """Price the stages and transfers of a plan in one scenario."""
     size = graph.num_stages
     kind = plan.kind(instance, graph.pipeline.rank_of)
     passes = np.stack(
@@ -144,11 +159,15 @@ def _at_both_ends(times: Times, pairs: IntArray, size: int) -> Times:
     return both
 
 
-def bottleneck(instance: Instance, load: Times, moved: Transfers) -> float | int:
-    """Give the longest busy time per microbatch of a device or, overlapped, of a pair's transfers in one direction."""
+def bottleneck(instance: Instance, load: Times, moved: Sequence[Transfers]) -> float | int:
+    """Give the longest busy time per microbatch of a device or, overlapped, of a pair's transfers in one direction.
+
+    ``moved`` are the transfers of the scenarios that count.
+    """
     longest = load.max()
-    if not instance.blocking and len(moved.forward):
-        longest = max(longest, moved.forward.max(), moved.backward.max())
+    if not instance.blocking and len(moved[0].forward):
+        for each in ([of_case.forward for of_case in moved], [of_case.backward for of_case in moved]):
+            longest = max(longest, np.sum(each, axis=0).max())
     value: float | int = longest.item()
     return value
 
@@ -195,17 +214,18 @@ def measure(
 ) -> list[Measures]:
     """Measure plans that all have this number of stages."""
     graph = graph_of(instance, num_stages)
-    batch = [stage_times(instance, figures, plan, graph) for plan in plans]
-    rows = np.stack([each.row for each in batch])
+    cases = list(zip(instance.cases, figures.cases, strict=True))
+    batch = [tuple(stage_times(case, own, plan, graph) for case, own in cases) for plan in plans]
+    rows = np.stack([np.concatenate([times.row for times in each]) for each in batch])
     visits: Sequence[IntArray | None] = [None] * len(plans)
     if with_paths:
         makespans, paths = graph.critical_paths(rows)
         visits = list(paths)
     else:
-        makespans = graph.makespans(rows)
+        makespans = graph.makespans_by_case(rows)
     return [
-        replace(_measures(instance, figures, graph, plan, times, makespan), visits=path)
-        for plan, times, makespan, path in zip(plans, batch, makespans.tolist(), visits, strict=True)
+        replace(_measures(instance, figures, graph, plan, times, each), visits=path)
+        for plan, times, each, path in zip(plans, batch, makespans, visits, strict=True)
     ]
 
 
@@ -214,23 +234,28 @@ def _measures(
     figures: Figures,
     graph: EventGraph,
     plan: LayerPlan,
-    times: StageTimes,
-    makespan: float,
+    times: tuple[StageTimes, ...],
+    makespans: Times,
 ) -> Measures:
     rank_of = graph.pipeline.rank_of
-    memory = stage_memory(instance, plan, times.moved, graph)
     node = instance.topology.node_of[plan.location][rank_of]
     apart = node[graph.pairs[:, 0]] != node[graph.pairs[:, 1]]
-    crossing = int((times.moved.forward_bytes + times.moved.backward_bytes)[apart].sum())
-    load = sum_by(rank_of, times.busy.sum(axis=0), graph.pipeline.num_ranks)
+    crossing = max(int((each.moved.forward_bytes + each.moved.backward_bytes)[apart].sum()) for each in times)
+    longest = int(makespans.argmax()) if graph.worst else None
+    counted = times if longest is None else times[longest : longest + 1]
+    busy = np.sum([each.busy.sum(axis=0) for each in counted], axis=0)
+    load = sum_by(rank_of, busy, graph.pipeline.num_ranks)
     return Measures(
-        makespan=makespan,
+        makespan=graph.over_cases(makespans[None])[0].item(),
         once=once_per_iteration(instance, figures, plan, graph),
-        bottleneck=bottleneck(instance, load, times.moved),
+        bottleneck=bottleneck(instance, load, [each.moved for each in counted]),
         load=load,
         busy=load.sum().item() * instance.microbatches,
         times=times,
-        memory=memory,
+        memory=tuple(
+            stage_memory(case, plan, each.moved, graph) for case, each in zip(instance.cases, times, strict=True)
+        ),
         inter_node_bytes=instance.microbatches * crossing,
         num_devices=len(plan.location) * instance.width,
+        longest=longest,
     )

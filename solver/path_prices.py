@@ -6,7 +6,6 @@ import numpy as np
 
 from partita.solver.arrays import BoolArray, FloatArray, IntArray, Times
 from partita.solver.cuts import CutPool
-from partita.solver.event_graph import BACKWARD, FORWARD
 from partita.solver.intervals import IntervalView
 
 NEVER = np.iinfo(np.int64).max // 4
@@ -63,7 +62,7 @@ class Paths:
     Attributes
     ----------
     passes, transfers
-        Shape (Q, K, S) and (Q, 2, S - 1).
+        Shape (Q, K, S) and (Q, D, S - 1): K passes and D = 2 directions, of every scenario.
     crossing
         What it costs them at least when a boundary is between two nodes, shape (Q, S - 1).
     base
@@ -89,8 +88,8 @@ class Prices:
     work
         Sums of the work of every pass before every position, shape (K, G + 1).
     least, cheapest
-        The least transfer at every position, shape (2, G + 1); the cheapest of those that a boundary can have, which is
-        part of the paths' base, shape (2, S - 1).
+        The least transfer at every position, shape (D, G + 1); the cheapest of those that a boundary can have, which is
+        part of the paths' base, shape (D, S - 1).
     crossings
         Where boundaries are between nodes.
     """
@@ -136,7 +135,7 @@ def price(view: IntervalView, pool: CutPool, low: IntArray, high: IntArray) -> t
     free = [pipeline.num_ranks <= most or pipeline.comes_again(stage, most) for stage in range(1, pipeline.num_stages)]
     crossings = Crossings(min(most, pipeline.num_stages), np.array(free, dtype=bool))
     prices = Prices(np.array(view.passes, dtype=np.int64), view.least, cheapest, crossings)
-    transfers = np.stack([pool.boundaries(FORWARD), pool.boundaries(BACKWARD)], axis=1)
+    transfers = np.stack([pool.boundaries(direction) for direction in range(pool.graph.num_directions)], axis=1)
     return prices.paths(np.stack(pool.passes, axis=1), transfers, (transfers * extra).sum(axis=1)), prices
 
 
@@ -150,10 +149,10 @@ def least_transfers(view: IntervalView, pool: CutPool, low: IntArray, high: IntA
 
 
 def _boundary_prices(view: IntervalView, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """Give every boundary's least price, and what a crossing between nodes adds at least, shape (2, S - 1) each."""
+    """Give every boundary's least price, and what a crossing between nodes adds at least, shape (D, S - 1) each."""
     added = view.between - view.least
     count = max(len(low) - 2, 0)
-    cheapest, extra = np.zeros((2, count), dtype=np.int64), np.zeros((2, count), dtype=np.int64)
+    cheapest, extra = np.zeros((2, len(view.least), count), dtype=np.int64)
     for boundary in range(count):
         part = slice(int(low[boundary + 1]), int(high[boundary + 1]) + 1)
         cheapest[:, boundary] = view.least[:, part].min(axis=1)

@@ -232,7 +232,7 @@ class Judge:
         figures, makespan = counted(measures), self.makespan_limit(len(measures.load))
         capacities = self.capacities[self.instance.topology.kind_of[plan.location]]
         return (
-            bool((measures.memory.by_rank <= capacities).all())
+            bool((measures.needed <= capacities).all())
             and all(figures[metric] <= most for metric, most in self.limits.items())
             and all(target.value(figures) <= most for target, most in self.kept)
             and (makespan is None or measures.makespan <= makespan)
@@ -255,20 +255,26 @@ class Judge:
     @property
     def largest_memory(self) -> int:
         """Bytes that no plan exceeds on any device: every layer, all microbatches in flight, and all that is sent."""
-        edges, instance = self.instance.edges, self.instance
+        instance = self.instance
         stages = instance.problem.most_stages()
-        sent = int((edges.forward_bytes + edges.backward_bytes).sum()) * instance.receive_buffers
-        again = instance.microbatches * int(instance.shared.bytes.sum())  # what is shared counts for every stage
+        sent = max(int(case.edges.total.sum()) for case in instance.cases) * instance.receive_buffers
+        shared = max(int(case.shared.bytes.sum()) for case in instance.cases)
+        again = instance.microbatches * shared  # what is shared counts for every stage
         return min(self.capacity, self.most_memory(instance.microbatches) + stages * again + stages**2 * sent)
 
     def most_memory(self, in_flight: int) -> int:
         """Give the bytes of everything on one stage that keeps so many microbatches, receive buffers apart."""
         instance = self.instance
-        layers, kept = instance.ways.most, in_flight
-        once = layers.weight.sum() + layers.gradient.sum() + layers.optimizer.sum() + layers.workspace.max()
+        every = [case.ways.most for case in instance.cases]
+        layers = every[0]
+        once = layers.weight.sum() + layers.gradient.sum() + layers.optimizer.sum()
+        once += max(int(case.workspace.max()) for case in every)
         for storages in (instance.weights, instance.buffers):
             once += storages.total.sum()
-        saved = kept * int(layers.activation.sum() + instance.shared.bytes.sum())
+        saved = in_flight * max(
+            int(most.activation.sum() + case.shared.bytes.sum())
+            for most, case in zip(every, instance.cases, strict=True)
+        )
         return int(once) + saved + int(instance.topology.reserves.max())
 
 

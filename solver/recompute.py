@@ -38,10 +38,14 @@ def choose_options(
         return chooser.smallest()
     option = chooser.fastest()
     limits = capacities[instance.topology.kind_of[plan.location]]
-    moved = transfers(instance, figures, plan.stage, plan.location, graph)
+    cases = [
+        (case, transfers(case, own, plan.stage, plan.location, graph))
+        for case, own in zip(instance.cases, figures.cases, strict=True)
+    ]
     extra: IntArray = np.zeros(len(limits), dtype=np.int64)
     for _ in range(MOST_TRIES):
-        needed = stage_memory(instance, replace(plan, option=option), moved, graph).by_rank
+        chosen = replace(plan, option=option)
+        needed = np.max([stage_memory(case, chosen, moved, graph).by_rank for case, moved in cases], axis=0)
         if (needed <= limits).all():
             return option
         extra += np.maximum(needed - limits, 0)

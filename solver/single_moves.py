@@ -103,7 +103,7 @@ def best_move(priced: Priced, session: Session, deadline: Deadline) -> BestMove:
         all_measures = evaluator.measure_all([each.plan for each in batch])
         for changed, measures in zip(batch, all_measures, strict=True):
             location = changed.plan.location
-            if evaluator.instance.fits(location, measures.memory.by_rank):  # the others need no report to be refused
+            if evaluator.instance.fits(location, measures.needed):  # the others need no report to be refused
                 ranked.append((evaluator.metrics(measures, location), changed))
     ranked.sort(key=lambda each: session.preference(each[0]))
     if not priced.findings:

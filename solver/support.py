@@ -1,6 +1,7 @@
 """What a problem may ask for that cannot be planned yet; it is refused by name, never ignored."""
 
 from partita.models.errors import Fault, NotSupportedYet
+from partita.models.objective import metrics_of
 from partita.models.problem import Problem
 from partita.models.quantities import as_choices
 from partita.solver.steady.limits import refused_with_degrees, refused_without_degrees
@@ -47,13 +48,35 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
         remedy = "write communication 'overlapped', or leave queueing false"
         found.append(("/training/queueing", "queues of transfers that occupy their stages (blocking)", remedy))
     if len(problem.scenarios) > 1:
-        found.append(("/scenarios", "several scenarios", "plan each one on its own"))
+        found += _unsupported_in_scenarios(problem)
     if problem.limits.bubble_fraction is not None and _busy_differs(problem):
         what = (
             "a limit on the bubble where plans keep the devices busy for different times (it is a ratio of two times)"
         )
         found.append(("/limits/bubble_fraction", what, "limit iteration_time_s instead"))
     return found + _unsupported_degrees(problem)
+
+
+def _unsupported_in_scenarios(problem: Problem) -> list[tuple[str, str, str]]:
+    """List what several scenarios rule out."""
+    training, found = problem.training, []
+    if training.queueing:
+        found.append(("/training/queueing", "queues with several scenarios", "leave it false"))
+    if training.routing == "host":
+        found.append(("/training/routing", "host routing with several scenarios", "use relay or direct"))
+    if problem.over_scenarios == "expected":
+        return found
+    asked = metrics_of(problem.objective)
+    remedy = "minimize and limit iteration_time, or write over_scenarios 'expected'"
+    for metric, field in (("bottleneck_time", "bottleneck_time_s"), ("tokens_per_second", "tokens_per_second")):
+        if metric in asked:
+            found.append(("/objective", f"{metric} of the worst scenario", remedy))
+        if getattr(problem.limits, field) is not None:
+            found.append((f"/limits/{field}", f"a limit on {metric} of the worst scenario", remedy))
+    if problem.limits.microbatches_per_second is not None:
+        what = "a limit on microbatches_per_second of the worst scenario"
+        found.append(("/limits/microbatches_per_second", what, remedy))
+    return found
 
 
 def _busy_differs(problem: Problem) -> bool:

@@ -5,7 +5,7 @@ and transfers never queue for a link. With ``blocking`` an action contains the t
 starts when the sender starts to send: there are no transfers of their own then.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isclose
 from typing import Literal
 
@@ -159,11 +159,26 @@ def timeline(problem: Problem, candidate: Candidate) -> Timeline:
         When the candidate's figures are not those that its stages have.
     """
     refuse_degrees_per_stage(problem, "a timeline")
-    configured = problem.configured(candidate)
+    configured = _in_shown_scenario(problem.configured(candidate), candidate)
     refuse_unsupported(configured)
-    stages = tuple(GivenStage(layers=stage.layers, devices=stage.devices) for stage in candidate.stages)
+    stages = tuple(
+        GivenStage(layers=stage.layers, options=stage.options, devices=stage.devices) for stage in candidate.stages
+    )
     layout = lay_out(configured, GivenPlan(stages=stages))
-    return _Writer(layout, candidate).timeline()
+    if not any(stage.options for stage in stages):  # nothing is recomputed, where a plan without options would choose
+        layout = replace(layout, plan=replace(layout.plan, option=np.zeros_like(layout.plan.option)))
+    return _Writer(layout, candidate.as_shown).timeline()
+
+
+def _in_shown_scenario(problem: Problem, candidate: Candidate) -> Problem:
+    """Give the problem in the scenario whose stages the candidate shows, where there are several."""
+    if len(problem.scenarios) < 2:
+        return problem
+    shown = [each for each in problem.scenarios if each.name == candidate.scenario]
+    if not shown or candidate.as_shown is candidate:
+        detail = "the plan names no scenario of the problem; plan it again"
+        raise InvalidInput.at("/plan/scenario", detail, candidate.scenario, "unknown_name")
+    return problem.in_scenario(shown[0])
 
 
 class _Writer:
@@ -182,8 +197,8 @@ class _Writer:
         self.measures = evaluator.measures(layout.plan)
         self.priced = evaluator.candidate(layout.plan, candidate.rank, layout.devices)
         _check_figures(self.priced, candidate)
-        self.start, self.end = _starts_and_ends(self.graph, self.measures.times.row)
-        self.path = self.graph.critical_nodes(self.measures.times.row)
+        self.start, self.end = _starts_and_ends(self.graph, self.measures.row)
+        self.path = self.graph.critical_nodes(self.measures.row)
         self.critical = np.zeros(len(self.end), dtype=bool)
         self.critical[self.path] = True
         self.devices = {stage.rank: stage.devices for stage in self.priced.stages}
@@ -254,7 +269,7 @@ class _Writer:
     def _memory(self, actions: tuple[Action, ...]) -> tuple[RankMemory, ...]:
         """Follow the orders of the ranks."""
         whole, for_weights = kept_bytes(self.instance, self.plan, self.graph.pipeline.rank_of)
-        memory = self.measures.memory
+        (memory,) = self.measures.memory
         constant = memory.by_rank - sum_by(memory.rank_of, memory.activations, self.graph.pipeline.num_ranks)
         of_rank: list[list[Action]] = [[] for _ in constant]
         for action in actions:

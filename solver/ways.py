@@ -138,6 +138,7 @@ def find_ways(problem: Problem, factors: Optimizer) -> Ways:
         available = np.array([[True] * len(problem.model.layers), *has], dtype=bool)
         if recompute == "stage":
             available[:] = True
+    assert len(problem.scenarios) <= 1, "several scenarios are resolved one by one"
     scenario = problem.scenarios[0].name if problem.scenarios else None
     tensor, samples = single(problem.training.tensor_parallel), single(problem.training.microbatch_size)
     rows = [

@@ -118,12 +118,13 @@ class StageProgram:
         graph, rank_of = setting.graph, setting.graph.pipeline.rank_of
         builder = TransferBuilder(program, self._assignment, self._placement, scale, instance, figures, graph)
         transfers = builder.build()
-        self._ways = WayRows(
-            program, self._assignment, self._placement, instance, rank_of, [*figures.by_way, *instance.ways.sizes]
-        )
+        varying = [table for case in figures.cases for table in case.by_way]
+        varying += [sizes for case in instance.cases for sizes in case.ways.sizes]
+        self._ways = WayRows(program, self._assignment, self._placement, instance, rank_of, varying)
         memory = MemoryRows(program, self._assignment, scale, instance, graph.pipeline, self._ways)
-        for rank, received in zip(rank_of.tolist(), transfers.received, strict=True):
-            memory.state[rank].add(received)
+        for passing, of_case in zip(memory.passing, transfers.received, strict=True):
+            for rank, received in zip(rank_of.tolist(), of_case, strict=True):
+                passing[rank].add(received)
         memory.add_capacity(np.minimum(request.limits.memory, setting.capacities))
         limits, wanted = request.limits, self._counts(request)
         longest = _at_most(limits.bottleneck, _at_most(limits.iteration, most_time) // instance.microbatches)

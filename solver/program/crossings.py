@@ -34,11 +34,12 @@ class GroupedTensors:
 def group_tensors(instance: Instance, assignment: Assignment) -> GroupedTensors:
     """Tell which groups every tensor joins."""
     edges, group_of = instance.edges, assignment.groups.group_of
+    moved = np.sum([case.edges.total for case in instance.cases], axis=0)
     grouped = GroupedTensors([], [], [])
     for number, consumers in enumerate(edges.consumers):
         producer = int(group_of[edges.producer[number]])
         readers = [group for group in np.unique(group_of[consumers]).tolist() if group != producer]
-        if readers and edges.forward_bytes[number] + edges.backward_bytes[number] > 0:
+        if readers and moved[number] > 0:
             grouped.number.append(number)
             grouped.producer.append(producer)
             grouped.readers.append(readers)

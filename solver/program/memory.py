@@ -87,7 +87,9 @@ class MemoryRows:
     Attributes
     ----------
     state
-        Bytes of every rank apart from activations.
+        Bytes of every rank that are the same in all scenarios.
+    passing
+        Of every scenario, the bytes of every rank that do not depend on what is in flight: workspace, receive buffers.
     weights_held
         Of every named weight by rank, whether it is held there.
     """
@@ -106,6 +108,7 @@ class MemoryRows:
         self._rank_of = pipeline.rank_of
         reserves = instance.topology.reserves
         self.state = [Linear(scale.size(reserves.min())) for _ in self._ranks]
+        self.passing = [[Linear() for _ in self._ranks] for _ in instance.cases]
         group_of, size = assignment.groups.group_of, len(assignment.groups)
         layers, costs = instance.layers, instance.ways.costs
         private, surplus = sum_by(group_of, layers.state, size), ways.surplus(costs.state)
@@ -116,12 +119,20 @@ class MemoryRows:
                 self._add_private(row, stage, private, surplus)
         self.weights_held = self._add_shared(group_storages(instance.weights, group_of), "weight")
         self._add_shared(group_storages(instance.buffers, group_of), "buffer")
-        workspace = np.zeros(size, dtype=np.int64)
-        np.maximum.at(workspace, group_of, layers.workspace)
-        self._add_workspace(workspace, costs.workspace)
-        kept = (sum_by(group_of, layers.activation, size), ways.surplus(costs.activation))
-        for_weights = (sum_by(group_of, layers.for_weight_gradient, size), ways.surplus(costs.for_weight_gradient))
-        self._activations = self._add_activations(kept, for_weights, group_storages(instance.shared, group_of))
+        each_stage = [np.array([stage]) for stage in range(assignment.num_stages)]
+        saved = [
+            add_holding(program, assignment, groups, each_stage, f"saved_{number}")
+            for number, groups in enumerate(group_storages(instance.shared, group_of).groups)
+        ]
+        self._activations = []
+        for number in instance.filling:
+            case = instance.cases[number]
+            layers, costs = case.layers, case.ways.costs
+            self._add_workspace(number, costs.workspace)
+            kept = (sum_by(group_of, layers.activation, size), ways.surplus(costs.activation))
+            for_weights = (sum_by(group_of, layers.for_weight_gradient, size), ways.surplus(costs.for_weight_gradient))
+            rows = self._add_activations(kept, for_weights, list(zip(saved, case.shared.total.tolist(), strict=True)))
+            self._activations += [(number, rank, row) for rank, row in rows]
 
     def _add_private(self, row: Linear, stage: int, sizes: IntArray, surplus: IntArray) -> None:
         for group in np.flatnonzero(sizes).tolist():
@@ -137,14 +148,16 @@ class MemoryRows:
                 row.add(held[-1][rank], self._scale.size(storages.total[number]))
         return held
 
-    def _add_workspace(self, workspace: IntArray, table: IntArray) -> None:
+    def _add_workspace(self, case: int, table: IntArray) -> None:
         """Add the largest workspace of every rank; of every group at least, and of every layer by its way."""
         if not table.any():
             return
+        workspace = np.zeros(len(self._assignment.groups), dtype=np.int64)
+        np.maximum.at(workspace, self._assignment.groups.group_of, table.min(axis=(0, 1)))
         most = self._scale.size(table.max())
         by_way = self._ways.largest(table)
-        for rank, row in enumerate(self.state):
-            largest = self._program.quantity(f"workspace_{rank}", 0, most)
+        for rank, row in enumerate(self.passing[case]):
+            largest = self._program.quantity(f"workspace_{rank}" + (f"_{case}" if case else ""), 0, most)
             for group in np.flatnonzero(workspace).tolist():
                 where = _on_any(self._assignment, group, self._ranks[rank])
                 if where.terms or where.constant:
@@ -158,35 +171,42 @@ class MemoryRows:
             row.add(largest)
 
     def _add_activations(
-        self, kept: tuple[IntArray, IntArray], for_weights: tuple[IntArray, IntArray], shared: GroupedStorages
+        self,
+        kept: tuple[IntArray, IntArray],
+        for_weights: tuple[IntArray, IntArray],
+        saved: list[tuple[list[Linear], int]],
     ) -> list[tuple[int, Linear]]:
         """Give for every moment its rank and what it keeps for backward passes.
 
-        ``kept`` and ``for_weights`` are what the groups keep at least, and the surplus of units by their ways.
+        Parameters
+        ----------
+        kept, for_weights
+            What the groups keep at least, and the surplus of units by their ways.
+        saved
+            Of every shared activation, whether it is held by stage, and its bytes.
         """
-        each = [np.array([stage]) for stage in range(self._assignment.num_stages)]
-        held = [
-            add_holding(self._program, self._assignment, groups, each, f"saved_{number}")
-            for number, groups in enumerate(shared.groups)
-        ]
         rows = [(rank, Linear()) for rank in self._moments.rank.tolist()]
         entries = (self._moments.moment, self._moments.stage, self._moments.whole, self._moments.postponed)
         for moment, stage, whole, postponed in zip(*(entry.tolist() for entry in entries), strict=True):
             row = rows[moment][1]
             sizes, surplus = (whole * a + postponed * b for a, b in zip(kept, for_weights, strict=True))
             self._add_private(row, stage, sizes, surplus)
-            for number, size in enumerate(shared.total.tolist()):
-                row.add(held[number][stage], self._scale.size((whole + postponed) * size))
+            for held, size in saved:
+                row.add(held[stage], self._scale.size((whole + postponed) * size))
         return rows
 
     @property
-    def _totals(self) -> list[Linear]:
-        return [Linear().add(self.state[rank]).add(activations) for rank, activations in self._activations]
+    def _totals(self) -> list[tuple[int, Linear]]:
+        """Give for every moment of every scenario the rank and all that it needs."""
+        return [
+            (rank, Linear().add(self.state[rank]).add(self.passing[case][rank]).add(activations))
+            for case, rank, activations in self._activations
+        ]
 
     def add_capacity(self, capacities: IntArray) -> None:
         """Add C8: no rank needs more than the capacity of its kind of device at any moment; shape (Q,)."""
         largest = int(capacities.max())
-        for (rank, _), row in zip(self._activations, self._totals, strict=True):
+        for rank, row in self._totals:
             within = Linear(self._scale.size(largest)).add(row, -1)
             for kind in np.flatnonzero(capacities < largest).tolist():
                 within.add(self._ways.is_kind(rank, kind), -self._scale.size(largest - int(capacities[kind])))
@@ -195,6 +215,6 @@ class MemoryRows:
     def add_peak(self, most: int) -> Variable:
         """Give the peak memory M: at least the bytes of every rank."""
         peak = self._program.quantity("peak_memory", 0, self._scale.size(most))
-        for row in self._totals:
+        for _, row in self._totals:
             self._program.at_least("peak_memory", Linear().add(peak).add(row, -1), 0)
         return peak

@@ -6,7 +6,7 @@ import numpy as np
 
 from partita.solver.arrays import IntArray
 from partita.solver.costs import sum_by
-from partita.solver.event_graph import EventGraph
+from partita.solver.event_graph import BACKWARD, FORWARD, EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
 from partita.solver.measure import all_reduce
@@ -50,7 +50,8 @@ class TimingRows:
         self._program, self._assignment, self._scale = program, assignment, scale
         self._instance, self._figures, self._transfers, self._graph = instance, figures, transfers, graph
         self._most, self._ways = most, ways
-        names = "FB" if graph.num_passes == 2 else "FIW"
+        letters = "FB" if graph.num_passes == 2 else "FIW"
+        names = [letter + (str(case) if case else "") for case in range(graph.num_cases) for letter in letters]
         self._loads = [
             self._add_loads(name, table) for name, table in zip(names, figures.tables(graph.num_passes), strict=True)
         ]
@@ -78,7 +79,11 @@ class TimingRows:
     def add_makespan(self, cuts: IntArray, most: int) -> Variable:
         """Give the makespan T, bounded from below by the path cuts (C12), shape (cuts, C)."""
         makespan = self._program.quantity("makespan", 0, self._scale.time(most))
-        parts = [*chain.from_iterable(self._loads), *chain.from_iterable(self._transfers.cost)]
+        parts: list[Linear] = []
+        passes = self._graph.num_passes
+        for case in range(self._graph.num_cases):  # in the order of the event graph's columns
+            parts += chain.from_iterable(self._loads[case * passes : (case + 1) * passes])
+            parts += chain.from_iterable(self._transfers.cost[2 * case : 2 * case + 2])
         host = [*self._transfers.host[0], *self._transfers.host[1]]
         for row in cuts:
             path = Linear().add(makespan)
@@ -90,9 +95,9 @@ class TimingRows:
         return makespan
 
     def add_bottleneck(self, most: int) -> Variable:
-        """Give the bottleneck P (C13)."""
+        """Give the bottleneck P (C13); of several scenarios the mean, by their shares."""
         longest = self._program.quantity("bottleneck", 0, self._scale.time(most))
-        stages, costs = self._assignment.num_stages, self._transfers.cost
+        stages, costs = self._assignment.num_stages, self._mean_costs()
         busy = [Linear().add_all((load[stage], 1) for load in self._loads) for stage in range(stages)]
         alone = [] if self._instance.blocking else [*costs[0], *costs[1]]
         if self._instance.blocking:
@@ -106,6 +111,14 @@ class TimingRows:
             if each.terms or each.constant > 0:
                 self._program.at_least("bottleneck", Linear().add(longest).add(each, -1), 0)
         return longest
+
+    def _mean_costs(self) -> list[list[Linear]]:
+        """Give the transfer time of every pair in either direction, all scenarios together."""
+        cost = self._transfers.cost
+        return [
+            [Linear().add_all((each, 1) for each in of_pair) for of_pair in zip(*cost[direction::2], strict=True)]
+            for direction in (FORWARD, BACKWARD)
+        ]
 
     def add_iteration(
         self, makespan: Variable, placement: Placement, weights_held: list[list[Linear]], most: int

@@ -35,17 +35,19 @@ class TrafficRows:
         self._apart: dict[tuple[int, int], Variable] = {}
 
     def add_traffic(self, most: int) -> Variable:
-        """Give the bytes between nodes of all microbatches, at least (C18)."""
+        """Give the bytes between nodes of all microbatches, at least those of every scenario (C18)."""
         traffic = self._program.quantity("inter_node_bytes", 0, self._scale.size(most))
-        total = Linear().add(traffic)
-        for pair, (crossing, low, high) in self._transfers.moved.items():
-            one = Linear().add_all((where, self._scale.size(size)) for where, size in crossing)
-            if self._placement.on is not None:
-                one = self._if_apart(pair, one, low, high)
-            elif not self._fixed_apart:
-                continue
-            total.add(one, -self._instance.microbatches)
-        self._program.at_least("traffic", total, 0)
+        for case in range(len(self._instance.cases)):
+            total = Linear().add(traffic)
+            for pair, of_cases in self._transfers.moved.items():
+                crossing, low, high = of_cases[case]
+                one = Linear().add_all((where, self._scale.size(size)) for where, size in crossing)
+                if self._placement.on is not None:
+                    one = self._if_apart(f"{pair[0]}_{pair[1]}_{case}", pair, one, low, high)
+                elif not self._fixed_apart:
+                    continue
+                total.add(one, -self._instance.microbatches)
+            self._program.at_least("traffic", total, 0)
         if self._placement.on is not None:
             self._add_changes()
         return traffic
@@ -56,12 +58,12 @@ class TrafficRows:
         fixed, node_of = self._placement.fixed, self._placement.topology.node_of
         return len(fixed) > 1 and bool(node_of[fixed[0]] != node_of[fixed[1]])
 
-    def _if_apart(self, pair: tuple[int, int], size: Linear, low: int, high: int) -> Linear:
+    def _if_apart(self, name: str, pair: tuple[int, int], size: Linear, low: int, high: int) -> Linear:
         """Give a number of bytes where a pair of stages is on different nodes, else 0."""
         if not size.terms and not size.constant:
             return Linear()
         apart = self._apart_of(pair)
-        sent = self._program.quantity(f"sent_apart_{pair[0]}_{pair[1]}", 0, self._scale.size(high))
+        sent = self._program.quantity(f"sent_apart_{name}", 0, self._scale.size(high))
         short = Linear(self._scale.size(high)).add(sent).add(size, -1)
         self._program.at_least("sent_apart", short.add(apart, -self._scale.size(high)), 0)
         if low:

@@ -23,23 +23,23 @@ class TransferRows:
     Attributes
     ----------
     cost
-        For either pass, the transfer time of every pair as a variable or 0.
+        For either pass of every scenario, the transfer time of every pair as a variable or 0.
     host
         For either pass, the time that every stage spends on the host's memory (``blocking`` and ``host``).
     received
-        Bytes of receive buffers of every stage.
+        Bytes of receive buffers of every stage, by scenario.
     classes
         For every pair, the variables of the classes of path that cost more than the cheapest.
     moved
-        For every pair of stages on different ranks, what passes and its bytes in both passes, and the least and the
-        most that they can add up to.
+        For every pair of stages on different ranks and every scenario, what passes and its bytes in both passes, and
+        the least and the most that they can add up to.
     """
 
-    cost: tuple[list[Linear], list[Linear]]
+    cost: list[list[Linear]]
     host: tuple[list[Linear], list[Linear]]
-    received: list[Linear]
+    received: list[list[Linear]]
     classes: dict[int, dict[int, Variable]] = field(default_factory=dict)
-    moved: dict[tuple[int, int], tuple[list[tuple[Linear, int]], int, int]] = field(default_factory=dict)
+    moved: dict[tuple[int, int], list[tuple[list[tuple[Linear, int]], int, int]]] = field(default_factory=dict)
 
 
 class TransferBuilder:
@@ -68,17 +68,23 @@ class TransferBuilder:
         self._program, self._assignment, self._placement, self._scale = program, assignment, placement, scale
         self._instance, self._figures, self._graph = instance, figures, graph
         self._crossings = Crossings(program, assignment, instance)
-        self._bytes = (instance.edges.forward_bytes, instance.edges.backward_bytes)
+        # Bytes of every tensor in either pass of every scenario, shape (T,) each.
+        self._bytes = [each for case in instance.cases for each in case.edges.sizes]
         self._by_host = instance.routing == "host"
         self._relayed = instance.routing == "relay" or instance.problem.model.tensors is None
         self._classes = self._usable_classes()
-        # Price of every tensor on every usable class, for either pass, shape (classes, T).
-        self._price = [np.array([figures.transfer(sizes, c) for c in self._classes]) for sizes in self._bytes]
-        self._latency = figures.latency[self._classes].astype(np.int64)
+        own = [case for case in figures.cases for _ in (FORWARD, BACKWARD)]
+        # Price of every tensor on every usable class, by direction, shape (classes, T); latency of every class.
+        self._price = [
+            np.array([case.transfer(sizes, c) for c in self._classes])
+            for case, sizes in zip(own, self._bytes, strict=True)
+        ]
+        self._latency = [case.latency[self._classes].astype(np.int64) for case in own]
+        stages = range(assignment.num_stages)
         self.rows = TransferRows(
-            cost=([Linear() for _ in graph.pairs], [Linear() for _ in graph.pairs]),
-            host=([Linear() for _ in range(assignment.num_stages)], [Linear() for _ in range(assignment.num_stages)]),
-            received=[Linear() for _ in range(assignment.num_stages)],
+            cost=[[Linear() for _ in graph.pairs] for _ in self._bytes],
+            host=([Linear() for _ in stages], [Linear() for _ in stages]),
+            received=[[Linear() for _ in stages] for _ in instance.cases],
         )
 
     def _usable_classes(self) -> list[int]:
@@ -100,9 +106,11 @@ class TransferBuilder:
             if self._graph.local[pair]:
                 continue
             crossing = self._crossings.across(first) if self._relayed else self._crossings.between(first, second)
-            sizes = self._bytes[FORWARD] + self._bytes[BACKWARD]
-            moved = [(where, int(sizes[number])) for number, where in crossing]
-            self.rows.moved[first, second] = (moved, *self._range(pair, [number for number, _ in crossing], sizes))
+            tensors = [number for number, _ in crossing]
+            self.rows.moved[first, second] = [
+                ([(where, int(sizes[number])) for number, where in crossing], *self._range(pair, tensors, sizes))
+                for sizes in [case.edges.total for case in self._instance.cases]
+            ]
             self._add_pair(pair, crossing, skipping and second > first + 1)
             if not self._by_host:
                 self._add_received(first, second, crossing)
@@ -120,19 +128,19 @@ class TransferBuilder:
         """Add C11 for a pair of stages."""
         first, second = self._graph.pipeline.rank_of[self._graph.pairs[pair]].tolist()
         chosen: dict[int, Variable] = {}
-        if self._placement.on is not None and (crossing or self._latency.any()):
+        if self._placement.on is not None and (crossing or any(each.any() for each in self._latency)):
             needed = self._costlier_classes([number for number, _ in crossing])
             chosen = add_path_classes(self._program, self._placement, (first, second), needed)
         self.rows.classes[pair] = chosen
-        for pass_ in (FORWARD, BACKWARD):
-            if pass_ == BACKWARD and not self._instance.trains:
+        for direction, sizes in enumerate(self._bytes):
+            if direction % 2 == BACKWARD and not self._instance.trains:
                 continue
-            moving = [(number, where) for number, where in crossing if self._bytes[pass_][number] > 0]
-            self._add_cost(pair, pass_, moving, chosen, only_if_used)
+            moving = [(number, where) for number, where in crossing if sizes[number] > 0]
+            self._add_cost(pair, direction, moving, chosen, only_if_used)
 
     def _costlier_classes(self, tensors: list[int]) -> list[int]:
         """Give the classes that cost more than the cheapest for some tensor or by their latency."""
-        costlier = self._latency > self._latency.min()
+        costlier = np.any([latency > latency.min() for latency in self._latency], axis=0)
         for price in self._price:
             if tensors:
                 part = price[:, tensors]
@@ -140,27 +148,27 @@ class TransferBuilder:
         return [number for number, more in zip(self._classes, costlier, strict=True) if more]
 
     def _add_cost(
-        self, pair: int, pass_: int, moving: list[Crossing], chosen: dict[int, Variable], only_if_used: bool
+        self, pair: int, direction: int, moving: list[Crossing], chosen: dict[int, Variable], only_if_used: bool
     ) -> None:
         first = int(self._graph.pairs[pair, 0])
         if self._by_host:
-            self.rows.cost[pass_][pair] = self._host_cost(pair, pass_, moving)
+            self.rows.cost[direction][pair] = self._host_cost(pair, direction, moving)
             return
         if only_if_used:
             if not moving:
                 return
-            started = Linear().add(self._used(pair, pass_, moving))
+            started = Linear().add(self._used(pair, direction, moving))
         else:
             started = Linear().add(self._assignment.used[first])
-        price, latency = self._price[pass_], self._latency
+        price, latency = self._price[direction], self._latency[direction]
         cheapest = price.min(axis=0)
         base = Linear().add(started, self._scale.time(latency.min()))
         base.add_all((where, self._scale.time(cheapest[number])) for number, where in moving)
         if not base.terms and not chosen:
-            self.rows.cost[pass_][pair] = base
+            self.rows.cost[direction][pair] = base
             return
         most = int(latency.max()) + int(sum(int(price[:, number].max()) for number, _ in moving))
-        cost = self._program.quantity(f"{'cd'[pass_]}_{pair}", 0, self._scale.time(most))
+        cost = self._program.quantity(f"{_letter(direction)}_{pair}", 0, self._scale.time(most))
         self._program.at_least("transfer", Linear().add(cost).add(base, -1), 0)
         for number, variable in chosen.items():
             row = self._classes.index(number)
@@ -175,7 +183,7 @@ class TransferBuilder:
             if low + lead > 0 and not only_if_used:
                 floor = Linear().add(cost).add(base, -1).add(variable, -self._scale.time(low + lead))
                 self._program.at_least("transfer", floor, 0)
-        self.rows.cost[pass_][pair] = Linear().add(cost)
+        self.rows.cost[direction][pair] = Linear().add(cost)
 
     def _range(self, pair: int, tensors: list[int], added: IntArray) -> tuple[int, int]:
         """Give the least and the most that the tensors crossing a pair can add together."""
@@ -196,30 +204,32 @@ class TransferBuilder:
         part = across[max(first, 1) : min(last, size - 1) + 1]
         return int(part.min(initial=0 if not len(part) else part[0])), int(part.max(initial=0))
 
-    def _used(self, pair: int, pass_: int, moving: list[Crossing]) -> Variable:
+    def _used(self, pair: int, direction: int, moving: list[Crossing]) -> Variable:
         """Give a variable that is 1 when anything passes between two stages."""
-        variable = self._program.binary(f"used_pair_{pass_}_{pair}")
+        variable = self._program.binary(f"used_pair_{direction}_{pair}")
         for _, where in moving:
             self._program.at_least("used_pair", Linear().add(variable).add(where, -1), 0)
         return variable
 
-    def _host_cost(self, pair: int, pass_: int, moving: list[Crossing]) -> Linear:
+    def _host_cost(self, pair: int, direction: int, moving: list[Crossing]) -> Linear:
         """Give the overlapped cost of a pair by way of the host: a write and a read of every tensor."""
+        price, latency = self._price[direction][0], self._latency[direction][0]
         total = Linear()
         for number, where in moving:
-            total.add(where, self._scale.time(2 * int(self._price[pass_][0, number] + self._latency[0])))
+            total.add(where, self._scale.time(2 * int(price[number] + latency)))
         if not total.terms:
             return total
-        most = sum(2 * int(self._price[pass_][0, number] + self._latency[0]) for number, _ in moving)
-        cost = self._program.quantity(f"{'cd'[pass_]}_{pair}", 0, self._scale.time(most))
+        most = sum(2 * int(price[number] + latency) for number, _ in moving)
+        cost = self._program.quantity(f"{_letter(direction)}_{pair}", 0, self._scale.time(most))
         self._program.at_least("transfer", Linear().add(cost).add(total, -1), 0)
         return Linear().add(cost)
 
     def _add_received(self, first: int, second: int, crossing: list[Crossing]) -> None:
         buffers = self._instance.receive_buffers
-        for number, where in crossing:
-            self.rows.received[second].add(where, self._scale.size(buffers * self._bytes[FORWARD][number]))
-            self.rows.received[first].add(where, self._scale.size(buffers * self._bytes[BACKWARD][number]))
+        for direction, sizes in enumerate(self._bytes):
+            stage = second if direction % 2 == FORWARD else first
+            for number, where in crossing:
+                self.rows.received[direction // 2][stage].add(where, self._scale.size(buffers * sizes[number]))
 
     def _add_host(self) -> None:
         """Add the times that stages spend on writing to and reading from the host."""
@@ -239,6 +249,12 @@ class TransferBuilder:
 
     def _charge_host(self, pass_: int, number: int, where: Linear, stages: list[int]) -> None:
         if self._bytes[pass_][number] > 0:
-            price = self._scale.time(int(self._price[pass_][0, number] + self._latency[0]))
+            price = self._scale.time(int(self._price[pass_][0, number] + self._latency[pass_][0]))
             for stage in stages:
                 self.rows.host[pass_][stage].add(where, price)
+
+
+def _letter(direction: int) -> str:
+    """Name the costs of a direction: c forward, d backward, with the number of a further scenario."""
+    case, pass_ = divmod(direction, 2)
+    return "cd"[pass_] + (str(case) if case else "")

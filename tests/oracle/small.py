@@ -29,6 +29,8 @@ def small_problem(
     limits: Json | None = None,
     objective: str | Sequence[str] = "iteration_time",
     search: Json | None = None,
+    scenarios: Sequence[Json] = (),
+    over_scenarios: str = "expected",
     **training: Any,
 ) -> Problem:
     """Make a chain of the named layers (a text names layers of 1 s by its letters) on one node, or on given nodes."""
@@ -43,6 +45,8 @@ def small_problem(
             "links": list(links),
         },
         "training": usual | training,
+        "scenarios": list(scenarios),
+        "over_scenarios": over_scenarios,
         "objective": objective,
         "constraints": constraints or {},
         "limits": limits or {},

@@ -19,6 +19,8 @@ class Timing:
 
     run: Run
     busy_s: float
+    loads_s: list[float]
+    """Busy time of every rank for one microbatch."""
     bottleneck_s: float
     synchronization_s: float
     forward_transfer_s: dict[Pair, float]
@@ -69,6 +71,7 @@ def time_plan(facts: Facts, partition: Partition, traffic: Traffic, orders: Sequ
     return Timing(
         run=Run(orders, seconds, _wires(facts, rank_of, forward, backward)),
         busy_s=busy_time(orders, seconds),
+        loads_s=loads,
         bottleneck_s=slowest,
         synchronization_s=_synchronization(facts, partition, rank_of, ways),
         forward_transfer_s=forward,

@@ -32,12 +32,12 @@ def times(*passes: list[int], delay: list[int] | None = None, back: list[int] | 
 def path_of(graph: EventGraph, row: IntArray) -> tuple[int, list[list[int]]]:
     """Give the makespan, and how often its path takes the passes and the transfers forward and backward."""
     makespans, visits = graph.critical_paths(row)
-    assert makespans.tolist() == graph.makespans(row).tolist()
+    assert makespans.tolist() == graph.makespans_by_case(row).tolist()
     (path,) = visits
     if not graph.blocking:
-        assert (path * row[0]).sum() == makespans[0]
+        assert (path * row[0]).sum() == makespans[0, 0]
     moved = [graph.transfers(path, direction) for direction in (FORWARD, BACKWARD)]
-    return int(makespans[0]), [each.tolist() for each in (*graph.passes(path), *moved)]
+    return int(makespans[0, 0]), [each.tolist() for each in (*graph.passes(path), *moved)]
 
 
 @pytest.mark.parametrize("kind", ["1f1b", "gpipe"])

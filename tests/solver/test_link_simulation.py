@@ -164,7 +164,7 @@ def drawn(kind: str, seed: int) -> tuple[Instance, EventGraph, FloatArray, Links
     ends = [0, *sorted(random.sample(range(1, instance.num_layers), stages - 1)), instance.num_layers]
     stage = np.repeat(np.arange(stages), np.diff(ends))
     graph = graph_of(instance, stages)
-    times = variant.evaluator.measures(LayerPlan(stage, location, np.zeros_like(stage))).times.row
+    times = variant.evaluator.measures(LayerPlan(stage, location, np.zeros_like(stage))).row
     return instance, graph, times, shared_links(instance, graph, location, times)
 
 
