@@ -19,13 +19,13 @@ def why_not(infeasibility: Infeasibility, objective: Objective) -> Iterator[str]
         yield f"- {finding.message}"
     if infeasibility.limits_in_force:
         yield f"Limits in force: {', '.join(infeasibility.limits_in_force)}"
+    if infeasibility.findings and infeasibility.smallest_change:
+        yield f"Needed at least: {infeasibility.smallest_change}"
     if infeasibility.core:
         yield from _core(infeasibility)
         yield from _changes(infeasibility, objective)
     elif infeasibility.minimal:
         yield "Even without all of these limits there is no plan."
-    elif infeasibility.smallest_change:
-        yield f"Needed at least: {infeasibility.smallest_change}"
 
 
 def _core(infeasibility: Infeasibility) -> Iterator[str]:

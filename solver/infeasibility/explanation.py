@@ -7,6 +7,9 @@ from partita.solver.infeasibility.changes import find_changes
 from partita.solver.infeasibility.core import CoreSearch
 from partita.solver.infeasibility.demands import changed, named_limits
 
+ARITHMETIC_SHARE = 0.2
+"""The part of the time left that is spent on more than what arithmetic shows."""
+
 CORE_SHARE = 0.5
 """The part of the time left after the proof in which the core is sought; the rest is for the changes."""
 
@@ -14,7 +17,7 @@ CORE_SHARE = 0.5
 def explain(problem: Problem, reason: Infeasibility, deadline: Deadline) -> Infeasibility:
     """Add to a reason a core of limits that cannot hold together, and the single changes that allow a plan.
 
-    A reason found by arithmetic, which has findings, is given back as it is.
+    Findings of arithmetic stay, with what they say is needed at least; only a short time is spent on more than that.
 
     Parameters
     ----------
@@ -25,8 +28,7 @@ def explain(problem: Problem, reason: Infeasibility, deadline: Deadline) -> Infe
     deadline
         When to end; what is not known by then is said to be unknown.
     """
-    if reason.findings:
-        return reason
+    deadline = deadline.part(ARITHMETIC_SHARE) if reason.findings else deadline
     search = CoreSearch(problem, deadline.part(CORE_SHARE))
     core = search.find(named_limits(problem))
     changes, all_tried = find_changes(problem, core, deadline)
@@ -34,7 +36,7 @@ def explain(problem: Problem, reason: Infeasibility, deadline: Deadline) -> Infe
         reason,
         core=tuple(core),
         minimal=search.minimal,
-        smallest_change=changes[0].words if changes else None,
+        smallest_change=reason.smallest_change or (changes[0].words if changes else None),
         changes=tuple(changes),
         all_tried=all_tried,
     )

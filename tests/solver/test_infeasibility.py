@@ -283,3 +283,14 @@ def test_a_limit_of_nothing() -> None:
     assert reason is not None and not reason.findings
     (traffic,) = [change for change in reason.changes if change.pointer == "/limits/inter_node_bytes"]
     assert (traffic.from_value, traffic.to_value, traffic.size) == (0, 4, 1)
+
+
+def test_what_arithmetic_shows_has_a_core_and_verified_changes_too() -> None:
+    """A layer needs 150 of 100 bytes: the finding says so, the limit is the core, and more memory is verified."""
+    layers = {"a": {"forward_s": 1.0, "weight_bytes": 150}, "b": {"forward_s": 1.0}}
+    reason = plan_problem(small_problem(layers, limits={"peak_memory_bytes": 100})).infeasibility
+    assert reason is not None
+    assert [finding.layer for finding in reason.findings] == ["a"]
+    assert reason.smallest_change == "raise limits.peak_memory_bytes to at least 150"
+    assert [limit.name for limit in reason.core] == ["limits.peak_memory_bytes"]
+    assert [(change.pointer, change.to_value) for change in reason.changes] == [("/limits/peak_memory_bytes", 150)]
