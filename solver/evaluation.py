@@ -26,11 +26,16 @@ class Evaluator:
     ----------
     instance
         The problem.
+
+    Attributes
+    ----------
+    figures
+        The problem's costs in seconds and bytes.
     """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self._figures: Figures = make_figures(instance)
+        self.figures: Figures = make_figures(instance)
         self._tensors = {tensor.name: tensor for tensor in instance.problem.model.tensors or ()}
 
     def measures(self, plan: LayerPlan) -> Measures:
@@ -39,7 +44,7 @@ class Evaluator:
 
     def measure_all(self, plans: list[LayerPlan]) -> list[Measures]:
         """Measure plans of equally many stages in seconds and bytes, as ``measures`` does."""
-        return measure(self.instance, self._figures, plans[0].num_stages, plans)
+        return measure(self.instance, self.figures, plans[0].num_stages, plans)
 
     def metrics(self, measures: Measures, location: IntArray) -> Metrics:
         """Give the metrics of a measured plan; ``location`` by rank."""

@@ -264,7 +264,7 @@ class Session:
         results = level_results(self.sticks, levels, candidates[0].metrics, bound) if candidates else ()
         found, instance = {}, self.variants[0].instance
         if evaluator is not None:
-            found = baselines(evaluator, self._judge.figures, len(candidates[0].stages))
+            found = baselines(evaluator, len(candidates[0].stages))
             instance = evaluator.instance
         return Answer(
             status=status,

@@ -81,6 +81,9 @@ class Maker:
     With the plain schedules a seed gives the problem that it gave before there were others.
     """
 
+    sizes: Sequence[int] = (1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 9, 9)
+    """Numbers of layers."""
+
     def __init__(self, random: Random, schedules: Sequence[str] = EVERY_KIND) -> None:
         self.random = random
         self.schedules = tuple(schedules)
@@ -120,7 +123,7 @@ class Maker:
         return [self.names[index] for index in sorted(self.random.sample(range(len(self.names)), count))]
 
     def problem(self) -> Json:
-        num_layers = self.random.choice([1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 9, 9])
+        num_layers = self.random.choice(self.sizes)
         self.names = [f"layer{index}" for index in range(num_layers)]
         training = self.training()
         cluster = self.cluster()

@@ -209,8 +209,10 @@ def _fewer_microbatches(problem: Problem, deadline: Deadline) -> Tried:
     if number is None:
         return None, known
     words = instead("microbatch", number, as_choices(training.num_microbatches))
+    before = training.num_microbatches
+    asked_for = list(before) if isinstance(before, tuple) else before
     size = (fewest - number) / fewest
-    return _made(BATCH, training.num_microbatches, number, size, False, words, _plan(with_number(number), deadline))
+    return _made(BATCH, asked_for, number, size, False, words, _plan(with_number(number), deadline))
 
 
 LEAST_SHARE = 0.6

@@ -1,4 +1,4 @@
-"""The configurations of degrees and batches that a problem spans, each as a problem of its own, and all their plans.
+"""The configurations of degrees and batches that a problem spans, each as a problem of its own.
 
 Where replicas are spread, the nodes of a set become one: all replicas are placed alike, so that one of them tells what
 the others cost.
@@ -11,15 +11,11 @@ from itertools import product
 from math import ceil
 from typing import Any
 
-import pytest
-
-from oracle.comparison import EXACT, check_candidate, key_of, value_of
-from oracle.search import Plan, every_plan, places_of, plan_key
-from partita.models.answer import Answer, Candidate
 from partita.models.cluster import Cluster, Node
 from partita.models.layer import Layer, LayerOption
 from partita.models.problem import Problem
 from partita.models.quantities import as_choices
+from partita.models.tensor import SharedActivation, Tensor
 
 GROWING = (
     "forward_s",
@@ -32,8 +28,8 @@ GROWING = (
 )
 """The costs that grow with the samples of a microbatch."""
 
-Setting = tuple[str, int, int, int, int, int]
-"""Schedule, tensor-parallel degree, replicas, replicas on a node, microbatches, samples of a microbatch."""
+Setting = tuple[str, int, int, int, int, int, int]
+"""Schedule, its stages per rank, tensor-parallel degree, replicas, those on a node, microbatches, samples of each."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ def cases(problem: Problem) -> Iterator[Case]:
                 }
             )
             model = grown(problem, size)
-            setting = schedule.kind, tensor, data, near, int(count), size
+            setting = schedule.kind, schedule.chunks, tensor, data, near, int(count), size
             yield Case(setting, problem.model_copy(update={"training": one, "cluster": cluster, "model": model}))
 
 
@@ -89,7 +85,7 @@ def merged(cluster: Cluster, width: int, span: int) -> Cluster | None:
     kinds: dict[Any, list[Any]] = {}
     for node in cluster.expanded_nodes():
         if node.count >= width and (span == 1 or node.name not in linked):
-            kinds.setdefault((node.fabric, node.uplink) if span > 1 else node.name, []).append(node)
+            kinds.setdefault((node.device, node.fabric, node.uplink) if span > 1 else node.name, []).append(node)
     nodes = []
     for alike in kinds.values():
         alike.sort(key=lambda node: node.count // width, reverse=True)
@@ -112,7 +108,9 @@ def grown(problem: Problem, size: int) -> Any:
         }
 
     model, layers = problem.model, []
-    for layer in model.layers if factor != 1 else ():
+    if factor == 1:
+        return model
+    for layer in model.layers:
         options = []
         for option in layer.options:
             if option.microbatch_size is None:
@@ -120,66 +118,14 @@ def grown(problem: Problem, size: int) -> Any:
             elif option.microbatch_size == size:
                 options.append(option)
         layers.append(layer.model_copy(update=costs(layer) | {"options": tuple(options)}))
-    return model.model_copy(update={"layers": tuple(layers)}) if layers else model
+    moved: dict[str, Any] = {"layers": tuple(layers)}
+    for field in ("tensors", "shared_activations"):
+        things = getattr(model, field)
+        moved[field] = things and tuple(each.model_copy(update=sizes(each, factor)) for each in things)
+    return model.model_copy(update=moved)
 
 
-def all_plans(problem: Problem) -> list[tuple[Case, Plan]]:
-    """Give the plans of all configurations, best first."""
-    found = [(case, plan) for case in cases(problem) for plan in every_plan(case.problem)]
-    sign = -1 if problem.objective == "tokens_per_second" else 1
-    return sorted(found, key=lambda each: sign * each[1].value)
-
-
-def setting_of(candidate: Candidate) -> Setting:
-    """Give the configuration that a candidate says it has."""
-    return (
-        candidate.schedule.kind,
-        candidate.tensor_parallel,
-        candidate.data_parallel,
-        candidate.replicas_per_node,
-        candidate.num_microbatches,
-        candidate.microbatch_size,
-    )
-
-
-def check_choices(problem: Problem, answer: Answer) -> None:
-    """Check an answer against all plans of all configurations: values, figures, devices and bound."""
-    plans, by_setting = all_plans(problem), {case.setting: case.problem for case in cases(problem)}
-    assert answer.status == ("optimal" if plans else "infeasible")
-    assert len(answer.candidates) == min(problem.search.candidates, len(plans))
-    known = {(case.setting, plan_key(places_of(case.problem), plan.partition, plan.placement)) for case, plan in plans}
-    found = []
-    for candidate, (_, plan) in zip(answer.candidates, plans, strict=False):
-        check_spread(problem, candidate)
-        alone, first = by_setting[setting_of(candidate)], on_first_nodes(candidate)
-        check_candidate(alone, first)
-        found.append((setting_of(candidate), key_of(alone, first)))
-        assert value_of(alone, candidate) == pytest.approx(plan.value, rel=EXACT, abs=0)
-    assert set(found) <= known
-    assert len(set(found)) == len(found)
-    if plans:
-        assert answer.best_bound == pytest.approx(plans[0][1].value, rel=2 * EXACT, abs=0)
-
-
-def on_first_nodes(candidate: Candidate) -> Candidate:
-    """Give the plan with the devices on the first node of each stage alone."""
-    number = candidate.tensor_parallel * candidate.replicas_per_node
-    stages = tuple(stage.model_copy(update={"devices": stage.devices[:number]}) for stage in candidate.stages)
-    return candidate.model_copy(update={"stages": stages})
-
-
-def check_spread(problem: Problem, candidate: Candidate) -> None:
-    """Check that every stage has as many devices on each of its nodes, that these are alike, and no device twice."""
-    looks = {node.name: (node.fabric, node.uplink, node.device) for node in problem.cluster.expanded_nodes()}
-    of_rank = {stage.rank: stage.devices for stage in candidate.stages}
-    used = [device for devices in of_rank.values() for device in devices]
-    assert len(set(used)) == len(used)
-    sets = {}
-    for devices in of_rank.values():
-        nodes = [device.partition(":")[0] for device in devices]
-        each = candidate.tensor_parallel * candidate.replicas_per_node
-        assert len(devices) == candidate.tensor_parallel * candidate.data_parallel
-        assert all(nodes.count(node) == each for node in nodes)
-        assert len({looks[node] for node in nodes}) == 1
-        for node in nodes:
-            assert sets.setdefault(node, set(nodes)) == set(nodes)
+def sizes(thing: Tensor | SharedActivation, factor: Fraction) -> dict[str, int]:
+    """Give the bytes of something that grows with the samples of a microbatch."""
+    own = {name: getattr(thing, name, None) for name in ("bytes", "gradient_bytes")}
+    return {name: ceil(size * factor) for name, size in own.items() if size is not None}

@@ -100,8 +100,7 @@ def value_of(problem: Problem, candidate: Candidate) -> float:
     """Give a candidate's value as its own metrics tell it."""
     if isinstance(problem.objective, dict):
         return objective_value(problem, price_candidate(problem, candidate))
-    first = problem.objective[0] if isinstance(problem.objective, tuple) else problem.objective
-    return float(getattr(candidate.metrics, METRICS[first]))
+    return float(getattr(candidate.metrics, METRICS[str(problem.objective)]))
 
 
 def partition_of(problem: Problem, candidate: Candidate) -> Partition:

@@ -1,5 +1,6 @@
 """Random demands on the plans of a random problem, drawn from what its plans are and need."""
 
+from collections.abc import Sequence
 from itertools import islice, pairwise
 from random import Random
 from typing import Any
@@ -16,14 +17,19 @@ def draw_constraints(random: Random, problem: Json) -> None:
     """Demand something that holds for one of the partitions, or pin or part layers at random."""
     if random.random() < 0.7:
         return
-    asked = problem.setdefault("constraints", {})
     model = validate(Problem, problem)
-    names = [layer["name"] for layer in problem["model"]["layers"]]
     found = [partition for stages in stage_counts(model) for partition in islice(partitions(model, stages), 200)]
+    demand(random, problem, found, model.most_stages())
+
+
+def demand(random: Random, problem: Json, found: Sequence[Partition], most_stages: int) -> None:
+    """Demand something that holds for one of the partitions found, or pin or part layers at random."""
+    asked = problem.setdefault("constraints", {})
+    names = [layer["name"] for layer in problem["model"]["layers"]]
     kinds = random.sample(["pins", "together", "apart", "cut_after"], random.randint(1, 2))
     if not found or random.random() < 0.15:
         if kinds[0] == "pins":
-            asked["pins"] = {random.choice(names): random.randint(0, model.most_stages() - 1)}
+            asked["pins"] = {random.choice(names): random.randint(0, most_stages - 1)}
         elif len(names) > 1 and kinds[0] == "apart":
             asked["apart"] = [random.sample(names, 2)]
         else:

@@ -1,14 +1,13 @@
 """Every feasible plan of a small problem, best first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
 
 from oracle.facts import Facts, read_facts
 from oracle.memory import memory_of_ranks
 from oracle.partitions import Partition, partitions, stage_counts
 from oracle.placements import Placement, Places
-from oracle.pricing import Price, facts_of_plan, kinds_of, price_partition
+from oracle.pricing import Price, price_partition
 from oracle.traffic import find_traffic
 from partita.models.problem import Problem
 
@@ -26,7 +25,7 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan, its price, and its value in the unit of the objective: of a list of metrics, at the first level."""
+    """A plan, its price, and its value in the unit of the objective."""
 
     value: float
     partition: Partition
@@ -35,30 +34,14 @@ class Plan:
 
 
 def every_plan(problem: Problem) -> list[Plan]:
-    """Find every plan that keeps memory, limits and constraints; the best by the objective come first."""
+    """Find every plan that keeps memory, limits and constraints; the best by the objective come first.
+
+    The problem has one configuration, one kind of device, no recompute to choose and no list of metrics: for all of
+    these there is ``oracle.ways``.
+    """
     plans = [plan for plan in all_priced(problem) if keeps_limits(problem, plan.price)]
-    if isinstance(problem.objective, tuple):
-        return lexicographic(plans, problem.objective)
     best_first = -1 if problem.objective == "tokens_per_second" else 1
     return sorted(plans, key=lambda plan: best_first * plan.value)
-
-
-def lexicographic(plans: list[Plan], metrics: Sequence[str]) -> list[Plan]:
-    """Sort plans by the first of some metrics, those that are equal by the second, and so on."""
-    if not metrics or not plans:
-        return plans
-    sign = -1 if metrics[0] == "tokens_per_second" else 1
-
-    def value(plan: Plan) -> float:
-        return float(sign * getattr(plan.price, METRICS[metrics[0]]))
-
-    runs: list[list[Plan]] = []
-    for plan in sorted(plans, key=value):
-        if runs and value(plan) - value(runs[-1][0]) <= CLOSE * abs(value(plan)):
-            runs[-1].append(plan)
-        else:
-            runs.append([plan])
-    return [plan for run in runs for plan in lexicographic(run, metrics[1:])]
 
 
 def pareto_front(plans: Iterable[Plan], metrics: tuple[str, str]) -> list[tuple[float, float]]:
@@ -74,9 +57,6 @@ def pareto_front(plans: Iterable[Plan], metrics: tuple[str, str]) -> list[tuple[
 
 def all_priced(problem: Problem) -> Iterator[Plan]:
     """Price every partition that fits into memory in every placement."""
-    if problem.constraints.recompute in ("choose", "stage") or len({node.device for node in problem.cluster.nodes}) > 1:
-        yield from _all_ways(problem)
-        return
     facts = read_facts(problem)
     places = places_of(problem)
     for count in stage_counts(problem):
@@ -87,42 +67,6 @@ def all_priced(problem: Problem) -> Iterator[Plan]:
             for placement in placements:
                 cost = price_partition(problem, facts, partition, placement)
                 yield Plan(objective_value(problem, cost), partition, placement, cost)
-
-
-def _all_ways(problem: Problem) -> Iterator[Plan]:
-    """Price every partition in every placement by all options of recompute; give those that fit, the best by option."""
-    facts, places = read_facts(problem), places_of(problem)
-    for count in stage_counts(problem):
-        for placement in places.placements(facts.ranks_for(count)):
-            limits = [memory_limit(problem, facts, kind) for kind in kinds_of(problem, placement)]
-            for partition in partitions(problem, count):
-                found = []
-                for options in choices_of_options(problem, partition):
-                    costs = facts_of_plan(problem, partition, placement, options)
-                    cost = price_partition(problem, costs, partition, placement)
-                    fits = all(rank.total_bytes <= most for rank, most in zip(cost.ranks, limits, strict=True))
-                    if fits and keeps_limits(problem, cost):
-                        found.append(Plan(objective_value(problem, cost), partition, placement, cost))
-                if found:
-                    sign = -1 if problem.objective == "tokens_per_second" else 1
-                    best = min(sign * plan.value for plan in found)
-                    equal = [plan for plan in found if sign * plan.value - best <= CLOSE * abs(best)]
-                    yield min(equal, key=lambda plan: plan.price.peak_memory_bytes)
-
-
-def choices_of_options(problem: Problem, partition: Partition) -> Iterator[list[str | None] | None]:
-    """Give every choice of an option for each layer, or for each stage; None where the problem leaves no choice."""
-    recompute, layers = problem.constraints.recompute, problem.model.layers
-    if recompute not in ("choose", "stage"):
-        yield None
-        return
-    named = [sorted({each.recompute for each in layer.options if each.recompute}) for layer in layers]
-    if recompute == "choose":
-        yield from (list(each) for each in product(*([None, *names] for names in named)))
-        return
-    every = sorted({name for names in named for name in names})
-    for of_stage in product([None, *every], repeat=max(partition) + 1):
-        yield [of_stage[stage] for stage in partition]
 
 
 def places_of(problem: Problem) -> Places:
@@ -164,8 +108,7 @@ def objective_value(problem: Problem, cost: Price) -> float:
     """Give a plan's value in the unit of the objective."""
     if isinstance(problem.objective, dict):
         return float(sum(weight * getattr(cost, metric) for metric, weight in problem.objective.items()))
-    first = problem.objective[0] if isinstance(problem.objective, tuple) else problem.objective
-    value = getattr(cost, METRICS[first])
+    value = getattr(cost, METRICS[str(problem.objective)])
     assert value is not None
     return float(value)
 

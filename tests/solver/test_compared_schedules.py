@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from oracle.search import every_plan, lexicographic
 from oracle.small import small_problem
 from partita.models.answer import Answer
 from partita.models.plan import GivenPlan
@@ -59,33 +58,6 @@ def test_each_schedule_gets_its_own_result() -> None:
             assert result.best_bound >= value(answer)
     values = [result.objective_value for result in answer.schedules]
     assert values == sorted(values, key=lambda each: each or 0.0)
-
-
-@pytest.mark.parametrize("objective", ["iteration_time", "bottleneck_time", "peak_memory", "tokens_per_second"])
-def test_candidates_come_from_all_schedules(objective: str) -> None:
-    """Tests that the ten best plans are the ten best of all schedules together."""
-    kinds = ["1f1b", "zb_h1", "interleaved_1f1b"]
-    answer = plan_problem(problem_with(kinds, objective=objective, search={"candidates": 10, "time_limit_s": 60}))
-    plans = [plan for kind in kinds for plan in every_plan(problem_with(kind, objective=objective))]
-    field = {"tokens_per_second": "tokens_per_second", "peak_memory": "peak_memory_bytes"}.get(
-        objective, f"{objective}_s"
-    )
-    expected = sorted((plan.value for plan in plans), reverse=objective == "tokens_per_second")[:10]
-    assert answer.status == "optimal"
-    assert [getattr(each.metrics, field) for each in answer.candidates] == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_list_of_metrics_over_all_schedules() -> None:
-    """Tests that the levels of an objective are decided over all schedules together."""
-    kinds, objective = ["1f1b", "zb_h1", "interleaved_1f1b"], ["peak_memory", "iteration_time"]
-    answer = plan_problem(problem_with(kinds, objective=objective, search={"candidates": 6, "time_limit_s": 60}))
-    plans = [plan for kind in kinds for plan in every_plan(problem_with(kind))]
-    expected = [plan.price for plan in lexicographic(plans, objective)[:6]]
-    assert answer.status == "optimal"
-    assert [each.metrics.peak_memory_bytes for each in answer.candidates] == [p.peak_memory_bytes for p in expected]
-    assert [each.metrics.iteration_time_s for each in answer.candidates] == pytest.approx(
-        [p.iteration_time_s for p in expected], rel=1e-9
-    )
 
 
 def test_a_schedule_that_does_not_fit() -> None:

@@ -183,6 +183,18 @@ def test_several_schedules_cannot_hold_it_together() -> None:
     assert why_not(small_problem(layers, schedule="gpipe", **given)).findings
 
 
+def test_fewer_microbatches_than_any_listed() -> None:
+    """Tests that a list of numbers is explained like a single one, and named as it stands."""
+    layers = {
+        name: {"forward_s": 1.0, "backward_s": 1.0, "activation_bytes": size}
+        for name, size in zip("abcd", (30, 30, 5, 5), strict=True)
+    }
+    given: dict[str, Any] = {"num_stages": 2, "limits": {"bottleneck_time_s": 4.0}, "objective": "tokens_per_second"}
+    reason = why_not(small_problem(layers, memory=200, schedule="gpipe", num_microbatches=[4, 5], **given))
+    (fewer,) = [change for change in reason.changes if change.pointer == "/training/num_microbatches"]
+    assert (fewer.from_value, fewer.to_value, fewer.words) == ([4, 5], 3, "take 3 microbatches instead of 4 or 5")
+
+
 def test_nothing_is_claimed_without_time() -> None:
     """Tests that without time all limits are named and no change, and that both are said to be unfinished."""
     problem = conflict()

@@ -2,20 +2,19 @@
 
 import pytest
 
-from oracle.several_ways import problem_of_several_ways
+from oracle.mixed import mixed_problem
 from oracle.small import equal_layers, small_problem
 from partita.models.document import validate
 from partita.models.problem import Problem
 from partita.solver.bounds import least_metric
 from partita.solver.kinds import fast_ranks, orders_of_kinds, slowness
 from partita.solver.variants import make_variants
-from strategies import read
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_kind_is_slower_than_the_bound_says(seed: int) -> None:
     """Tests that a layer takes at least as many times its least time as its kind of device is slow."""
-    (judge,) = [variant.judge for variant in make_variants(read(problem_of_several_ways(seed)))][:1]
+    (judge,) = [variant.judge for variant in make_variants(mixed_problem(seed))][:1]
     slow, figures = slowness(judge.figures), judge.figures
     by_kind = figures.by_way[:2].sum(axis=0)
     assert (by_kind >= (slow[:, None] * (figures.forward + figures.backward))[:, None] * (1 - 1e-12)).all()

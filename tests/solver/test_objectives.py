@@ -1,110 +1,15 @@
-"""Tests of weighted sums, lists of metrics and limits on every metric, against all plans of random problems."""
+"""Tests of weighted sums, lists of metrics and limits on metrics, by hand."""
 
-from itertools import pairwise
 from random import Random
-from typing import Any
 
 import pytest
 
-from oracle.comparison import check_answer, check_candidate
-from oracle.search import METRICS, Plan, every_plan, keeps_limits
+from oracle.search import every_plan
 from oracle.small import optimal, small_problem
-from partita.models.answer import Answer
 from partita.models.errors import InvalidInput
-from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.targets import MOST_UNITS, Span, weighted_sum
-from strategies import Json, read, seeded_problem
-
-SOLVERS = pytest.mark.parametrize(("solver", "tolerance"), [("cp-sat", 1e-9), ("highs", 1e-6)])
-FIELDS = ("iteration_time_s", "peak_memory_bytes", "bottleneck_time_s", "num_devices", "inter_node_bytes")
-LIMITED = (*FIELDS, "tokens_per_second", "microbatches_per_second", "bubble_fraction")
-
-
-def problem_of(seed: int, solver: str, objective: Any, limits: Json | None = None) -> Problem:
-    """Give the seed's problem with another objective and further limits."""
-    json = seeded_problem(seed)
-    search = {"candidates": 4, "time_limit_s": 120.0, "workers": 1, "solver": solver}
-    limits = {**json.get("limits", {}), **(limits or {})}
-    return read(json | {"objective": objective, "search": search, "limits": limits})
-
-
-def weights_of(random: Random, plans: list[Plan]) -> dict[str, float]:
-    """Draw weights with which several metrics count about equally."""
-    chosen = random.sample(FIELDS, random.randint(1, 4))
-    largest = {field: max(getattr(plan.price, field) for plan in plans) for field in chosen}
-    return {field: random.randint(1, 5000) / 1000 / (largest[field] or 10**12) for field in chosen}
-
-
-@SOLVERS
-@pytest.mark.parametrize("seed", range(60))
-def test_weighted_sums(seed: int, solver: str, tolerance: float) -> None:
-    """Tests the best plans by a weighted sum, with both solvers."""
-    plans = every_plan(problem_of(seed, solver, "iteration_time"))
-    if not plans:
-        pytest.skip("no plan keeps the limits")
-    problem = problem_of(seed, solver, weights_of(Random(seed), plans))
-    check_answer(problem, plan_problem(problem), every_plan(problem), tolerance)
-
-
-@pytest.mark.parametrize("seed", range(80))
-def test_lists_of_metrics(seed: int) -> None:
-    """Tests that plans come in the order of all metrics of a list, and that every level is proven."""
-    random = Random(seed)
-    names = random.sample([name for name in METRICS if name != "tokens_per_second"], random.randint(1, 4))
-    if "iteration_time" in names and random.random() < 0.5:
-        names[names.index("iteration_time")] = "tokens_per_second"
-    problem = problem_of(seed, "cp-sat", names)
-    check_levels(problem, plan_problem(problem), every_plan(problem), names)
-
-
-def check_levels(problem: Problem, answer: Answer, plans: list[Plan], names: list[str]) -> None:
-    """Check an answer to a list of metrics against all plans in order."""
-    assert answer.status == ("optimal" if plans else "infeasible")
-    assert len(answer.candidates) == min(problem.search.candidates, len(plans))
-    for candidate, plan in zip(answer.candidates, plans, strict=False):
-        check_candidate(problem, candidate)
-        for name in names:
-            expected = pytest.approx(getattr(plan.price, METRICS[name]), rel=1e-9, abs=0)
-            assert getattr(candidate.metrics, METRICS[name]) == expected, name
-    if plans and len(names) > 1:
-        assert [level.objective for level in answer.levels] == names
-        assert all(level.value == level.best_bound for level in answer.levels)
-
-
-@SOLVERS
-@pytest.mark.parametrize("seed", range(80))
-def test_limits_on_every_metric(seed: int, solver: str, tolerance: float) -> None:
-    """Tests that a limit between the values of two plans rules out just those that break it."""
-    random, field = Random(seed), LIMITED[seed % len(LIMITED)]
-    objective = random.choice(["iteration_time", "peak_memory", "bottleneck_time", "num_devices", "inter_node_bytes"])
-    free = problem_of(seed, solver, objective)
-    if field == "bubble_fraction" and free.training.communication == "blocking":
-        pytest.skip("refused")
-    limit = between(random, every_plan(free), field)
-    if limit is None:
-        pytest.skip("all plans have one value")
-    problem = problem_of(seed, solver, objective, {field: limit})
-    plans = every_plan(problem)
-    assert all(keeps_limits(problem, plan.price) for plan in plans)
-    check_answer(problem, plan_problem(problem), plans, tolerance)
-
-
-def between(random: Random, plans: list[Plan], field: str) -> float | int | None:
-    """Draw a limit that some plans keep and others break, far from either; None where there is none."""
-
-    def value(plan: Plan) -> float:
-        if field == "microbatches_per_second":
-            return 1 / plan.price.bottleneck_time_s if plan.price.bottleneck_time_s else 0.0
-        return float(getattr(plan.price, field) or 0.0)
-
-    values = sorted({value(plan) for plan in plans})
-    pairs = [(low, high) for low, high in pairwise(values) if high > low * (1 + 1e-5) and low > 0]
-    if not pairs:
-        return None
-    low, high = random.choice(pairs)
-    whole = field in ("peak_memory_bytes", "num_devices", "inter_node_bytes")
-    return int(low) if whole else (low + high) / 2
+from strategies import read
 
 
 @pytest.mark.parametrize("seed", range(200))

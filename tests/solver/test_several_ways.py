@@ -1,11 +1,8 @@
-"""Tests plans for several kinds of device and with a choice of recompute, against trying every plan."""
+"""Tests plans for several kinds of device and with a choice of recompute, by hand."""
 
 import numpy as np
 import pytest
 
-from oracle.comparison import check_answer
-from oracle.search import every_plan
-from oracle.several_ways import problem_of_several_ways
 from oracle.small import FREE, equal_layers, optimal, small_problem, stages_of_best
 from partita.models.document import validate
 from partita.models.errors import InvalidInput
@@ -14,20 +11,10 @@ from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.recompute import Item, cheapest_cover
 from partita.solver.review import evaluate_plan
-from strategies import Json, read
+from strategies import Json
 
-SEEDS = [*range(60), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(60, 500))]
 RECOMPUTED: Json = {"recompute": "full", "backward_s": 3.0, "activation_bytes": 1}
 KEEPING: Json = {"forward_s": 1.0, "backward_s": 2.0, "activation_bytes": 10, "options": [RECOMPUTED]}
-
-
-@pytest.mark.parametrize(("solver", "tolerance"), [("cp-sat", 1e-9), ("highs", 1e-6)])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_all_ways(seed: int, solver: str, tolerance: float) -> None:
-    """Tests status, the three best values, and every figure, with both solvers."""
-    search = {"candidates": 3, "time_limit_s": 60.0, "workers": 1, "solver": solver}
-    problem = read(problem_of_several_ways(seed) | {"search": search})
-    check_answer(problem, plan_problem(problem), every_plan(problem), tolerance)
 
 
 def two_kinds(**changes: object) -> Problem:
