@@ -20,6 +20,8 @@ import numpy as np
 import pipedream_peer
 from equal_blocks import equal_blocks
 from instances import chain, lengths, mixed, recomputing, scheduled
+from repeated import KINDS as KINDS_OF_ROWS
+from repeated import repeated
 
 from partita.models.answer import Answer
 from partita.models.document import validate
@@ -285,6 +287,18 @@ def configurations() -> list[str]:
     return rows
 
 
+def equal_rows() -> list[str]:
+    """Give the table of equal blocks in a row: what 128 of them cost more than 16."""
+    rows = ["| a block | what is hard | 16 blocks | 128 blocks | 128 / 16 |", "|---|---|---|---|---|"]
+    for graph in (False, True):
+        for kind in KINDS_OF_ROWS:
+            few, many = (planned(repeated(blocks, graph, kind, 20.0)) for blocks in (16, 128))
+            block = "six operators" if graph else "one layer"
+            rows.append(f"| {block} | {kind} | {few} | {many} | {many.seconds / few.seconds:.1f} |")
+            print(rows[-1], flush=True)
+    return rows
+
+
 def ranking(repeats: int) -> list[str]:
     """Give the time of five candidates against one, on the smallest chain."""
     pairs = []
@@ -330,6 +344,11 @@ def main() -> None:
         "## Degrees to choose from: 128 equal blocks, embedding and head on 64 nodes of 8 devices\n\nTensor-parallel "
         "degrees 1 to 8, replicas 1 to 512, any number of stages, a fixed batch; the optimizer's state is divided.",
         "\n".join(configurations()),
+    ]
+    parts += [
+        "## Equal blocks in a row, embedding and head, 8 stages\n\nBlocks of one layer, or of six operators, three of "
+        "them side by side; 20 s at most.",
+        "\n".join(equal_rows()),
     ]
     table = peers(("cp-sat", "highs"))
     if table:

@@ -4,6 +4,7 @@ Layers share a stage when the user says so (together), when no boundary may lie 
 write to one buffer, and when the order of stages leaves no other way (a cycle between such sets).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,20 +30,32 @@ class Groups:
         For every group, the groups that may not be on an earlier stage, ascending.
     total_order
         Whether the order of the groups is the only topological one: then every stage is an interval of groups.
+    twins
+        Sets of groups of one layer each that can be exchanged, ascending, where a later one may not be on an earlier
+        stage than those before it.
     """
 
     members: tuple[IntArray, ...]
     group_of: IntArray
     successors: tuple[tuple[int, ...], ...]
     total_order: bool
+    twins: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         """Give the number of groups."""
         return len(self.members)
 
 
-def group_layers(instance: Instance) -> Groups:
-    """Contract the layers of an instance into groups."""
+def group_layers(instance: Instance, equal: Sequence[Sequence[int]] = ()) -> Groups:
+    """Contract the layers of an instance into groups.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    equal
+        Sets of layers that can be exchanged (``equal_layers``): those that stay groups of their own are put in order.
+    """
     size = instance.num_layers
     order = _order_edges(instance)
     links: list[list[int]] = [[] for _ in range(size)]
@@ -57,6 +70,8 @@ def group_layers(instance: Instance) -> Groups:
     for number, component in enumerate(components):
         owner[component] = number
     between = {(int(owner[a]), int(owner[b])) for a, b in order if owner[a] != owner[b]}
+    alone = [[int(owner[layer]) for layer in each if len(components[owner[layer]]) == 1] for each in equal]
+    between.update(pair for twins in alone for pair in pairwise(twins))
     rank = _topological_rank(components, between)
     members = [np.array([], dtype=np.int64)] * len(components)
     for number, component in enumerate(components):
@@ -69,6 +84,7 @@ def group_layers(instance: Instance) -> Groups:
         group_of=np.array(rank, dtype=np.int64)[owner],
         successors=tuple(tuple(sorted(each)) for each in following),
         total_order=all(i + 1 in following[i] for i in range(len(components) - 1)),
+        twins=tuple(tuple(rank[number] for number in each) for each in alone if len(each) > 1),
     )
 
 

@@ -36,13 +36,35 @@ def cuts_of(stage: IntArray, num_stages: int) -> IntArray:
     return np.searchsorted(stage, np.arange(num_stages + 1)).astype(np.int64)
 
 
-def neighbors(cuts: IntArray) -> IntArray:
-    """Give all plans in which a block of boundaries moves by one, or one boundary by two, shape (N, S + 1)."""
+LONGEST_PERIOD, REPEATED = 64, 0.8
+"""Most groups of one block of a model whose blocks are equal, and which part of all groups then repeats."""
+
+
+def period_of(work: IntArray) -> int:
+    """Give after how many groups the computing times repeat; 1 where they do not, or from one group to the next.
+
+    Parameters
+    ----------
+    work
+        Ticks of every group, shape (G,).
+    """
+    for period in range(1, min(LONGEST_PERIOD, len(work) // 2) + 1):
+        if (work[period:] == work[:-period]).mean() >= REPEATED:
+            return period
+    return 1
+
+
+def neighbors(cuts: IntArray, period: int = 1) -> IntArray:
+    """Give all plans in which a block of boundaries moves by one, or one boundary by two, shape (N, S + 1).
+
+    A block of boundaries also moves by as many groups as the model's blocks have, which leaves it where tensors are
+    small; ``period`` is that number.
+    """
     stages = len(cuts) - 1
     rows = []
     for first in range(1, stages):
         for last in range(first + 1, min(stages, first + LONGEST_BLOCK) + 1):
-            for step in (-1, 1):
+            for step in (-1, 1) if period == 1 else (-1, 1, -period, period):
                 moved = cuts.copy()
                 moved[first:last] += step
                 rows.append(moved)
@@ -70,6 +92,7 @@ class LocalSearch:
     def __init__(self, view: IntervalView, frame: Frame, judge: Judge, pool: CutPool | None, plans: PlanPool) -> None:
         self._view, self._frame, self._judge, self._pool, self._plans = view, frame, judge, pool, plans
         self._measured = 0
+        self._period = period_of(view.work)
 
     def improve(self, start: Judged, deadline: Deadline) -> Judged:
         """Move boundaries while that makes the plan better."""
@@ -84,7 +107,7 @@ class LocalSearch:
     def _better(self, best: Judged, deadline: Deadline) -> Iterator[Judged]:
         """Go through the neighbors that may be better, the most promising first; give those that are."""
         location = best.plan.location
-        near = neighbors(cuts_of(best.plan.stage, best.plan.num_stages))
+        near = neighbors(cuts_of(best.plan.stage, best.plan.num_stages), self._period)
         bound = self._least_objective(near)
         for rows in self._in_batches(near[np.argsort(bound, kind="stable")], np.sort(bound) <= best.objective):
             if deadline.passed or self._measured >= MOST_MEASURED:

@@ -1,6 +1,6 @@
 """The ranked candidates of a problem, over all numbers of stages that are allowed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -8,10 +8,11 @@ from partita.solver.bounds import least_objective
 from partita.solver.checks import InternalError
 from partita.solver.configuration import NOTHING, Configuration
 from partita.solver.deadline import Deadline
-from partita.solver.plans import Judged, PlanPool
+from partita.solver.plans import Judge, Judged, PlanPool
 from partita.solver.targets import within_rounding
 from partita.solver.ties import Level, best_among_equals
 from partita.solver.tools import Tools
+from partita.solver.twins import images
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class Ranking:
     bounds: dict[int, int] = field(default_factory=dict)
     exhausted: bool = False
     levels: list[Level] = field(default_factory=list)
+
+    def take(self, judged: Judged, judge: Judge, bound: int, wanted: int) -> None:
+        """Add a plan and its images, which are as good, up to so many plans in all."""
+        self.candidates.append(Ranked(judged, bound))
+        self.candidates += [Ranked(each, bound) for each in images(judge, judged, wanted - len(self.candidates))]
 
     def sort(self) -> None:
         """Put the candidates in order where a gap was allowed and a later one is better than one before it."""
@@ -96,8 +102,9 @@ def rank(
     for configuration in open_:
         configuration.bound = least_objective(configuration.tools.judge, configuration.num_stages)
     _warm_up(plans, open_, deadline, on_progress)
+    judges = {each.variant: each.tools.judge for each in open_}
+    before: list[Judged] = []
     while len(ranking.candidates) < wanted:
-        before = [each.judged for each in ranking.candidates]
         proven = _find_next(plans, open_, before, deadline, on_progress)
         best = plans.best({each.signature for each in before})
         bound = min((each.bound for each in open_), default=NOTHING)
@@ -113,9 +120,10 @@ def rank(
             plans.add(best)
             proven = all(level.proven for level in levels)
             ranking.levels = ranking.levels or levels
-        ranking.candidates.append(Ranked(best, min(bound, best.objective)))
+        before.append(best)
+        ranking.take(best, judges[best.variant], min(bound, best.objective), wanted)
         if not proven:
-            _fill_up(plans, ranking, wanted)
+            _fill_up(plans, ranking, judges, wanted)
             break
     _refuse_contradictions(ranking, open_)
     ranking.sort()
@@ -162,10 +170,10 @@ def _find_next(
     return proven
 
 
-def _fill_up(plans: PlanPool, ranking: Ranking, wanted: int) -> None:
+def _fill_up(plans: PlanPool, ranking: Ranking, judges: Mapping[int, Judge], wanted: int) -> None:
     """Add the best plans that were seen, where the next best could not be proven."""
     while len(ranking.candidates) < wanted:
         best = plans.best({each.judged.signature for each in ranking.candidates})
         if best is None:
             return
-        ranking.candidates.append(Ranked(best, min(ranking.bound, best.objective)))
+        ranking.take(best, judges[best.variant], min(ranking.bound, best.objective), wanted)

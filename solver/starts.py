@@ -9,6 +9,7 @@ from partita.solver.arrays import IntArray
 from partita.solver.grouping import Groups
 from partita.solver.layout import lay_out, locations_of, nodes_of
 from partita.solver.plans import Judged, Plan
+from partita.solver.twins import ascending
 from partita.solver.variants import Variant
 
 
@@ -40,7 +41,7 @@ def start_of(variant: Variant, stage_counts: Sequence[int]) -> Judged | None:
     if stage is None or int(stage.max()) + 1 not in stage_counts or not nodes <= topology.sets:
         return None
     location = locations_of(topology, len(laid.plan.location), laid.devices)
-    return variant.judge.judge([Plan(stage, location, laid.plan.option)])[0]
+    return variant.judge.judge([ascending(variant.judge.groups, Plan(stage, location, laid.plan.option))])[0]
 
 
 def stage_of_groups(groups: Groups, stage: IntArray) -> IntArray | None:

@@ -11,9 +11,10 @@ from partita.models.problem import Problem
 from partita.models.quantities import as_choices
 from partita.models.schedule_rules import can_run
 from partita.solver.bounds import least_metric
+from partita.solver.equal_layers import equal_layers
 from partita.solver.evaluation import Evaluator
 from partita.solver.figures import common_tick, longest_time, make_figures, sizes_of_ticks
-from partita.solver.grouping import group_layers
+from partita.solver.grouping import Groups, group_layers
 from partita.solver.instance import Instance, build_instance
 from partita.solver.measure import most_traffic
 from partita.solver.plans import Judge
@@ -71,7 +72,7 @@ def make_variants(problem: Problem, cap: float = inf) -> list[Variant]:
     tick, blur = common_tick([(instance, max(each)) for instance, each in zip(instances, counts, strict=True)], cap)
     scales = sizes_of_ticks(instances)
     judges = [
-        Judge(instance, make_figures(instance, tick * scale, blur * scale, cap * scale), group_layers(instance), number)
+        Judge(instance, make_figures(instance, tick * scale, blur * scale, cap * scale), _grouped(instance), number)
         for number, (instance, scale) in enumerate(zip(instances, scales, strict=True))
     ]
     levels = make_targets(problem.objective, lambda metric: _span(judges, counts, metric))
@@ -79,6 +80,11 @@ def make_variants(problem: Problem, cap: float = inf) -> list[Variant]:
         Variant(choice, scale, instance, judge.aiming(levels), each)
         for choice, scale, instance, judge, each in zip(choices, scales, instances, judges, counts, strict=True)
     ]
+
+
+def _grouped(instance: Instance) -> Groups:
+    """Give the groups of a variant's layers, equal ones in order."""
+    return group_layers(instance, equal_layers(instance.problem))
 
 
 def _span(judges: Sequence[Judge], counts: Sequence[list[int]], metric: str) -> Span:

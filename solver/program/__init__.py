@@ -58,6 +58,7 @@ Constraints (in parentheses the names of their rows)
     C16 no-good cuts      at least one decision differs from each plan already ranked              (no_good)
     C17 ways              sum_w v_ikw = x_ik over the ways w to run group i (or a layer of it): a kind of device and
                           an option of recompute; what a way takes beyond the least is added to loads and memory  (way)
+                          of groups that the same ways cost the same, v counts those on a stage by way
                           v_ikw <= sum of y_rn over the locations of that kind                     (way_kind)
                           one option for a stage where recompute is chosen by stage     (stage_option, way_option)
     C18 traffic           a_qr >= y_qn - y_rn summed over a node n, less 1 - u_r                   (apart)

@@ -60,6 +60,10 @@ class Program:
         """Make a variable that is 0 or 1."""
         return self.problem.add_variable(name, 0, 1, pulp.LpInteger)
 
+    def count(self, name: str, most: int) -> Variable:
+        """Make a variable for a number of things."""
+        return self.problem.add_variable(name, 0, most, pulp.LpInteger)
+
     def quantity(self, name: str, least: int | float, most: int | float) -> Variable:
         """Make a variable for a time or a number of bytes."""
         return self.problem.add_variable(name, least, most, pulp.LpInteger if self.integer else pulp.LpContinuous)

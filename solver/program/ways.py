@@ -4,6 +4,7 @@ Rows count every layer at its least cost; what a way costs more is added here.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -17,14 +18,15 @@ Table = Times
 """Costs of the layers by kind of device and option, shape (Q, O, L)."""
 
 Chosen = list[tuple[int, int, Variable]]
-"""Kind, option and variable of every way that a unit can run by on a stage."""
+"""Kind, option and variable of every way that a unit can run by on a stage: how many of its likes run by it."""
 
 
 class WayRows:
     """Ways of the layers whose costs depend on them.
 
     Layers choose together, as a unit, where one decision fixes their way: those of a group, unless every layer has an
-    option of its own.
+    option of its own. Of units that the same ways cost the same, only how many run by which way matters on a stage:
+    the first one stands for all of its likes.
 
     Parameters
     ----------
@@ -55,14 +57,26 @@ class WayRows:
         differs = np.zeros(len(self._group_of_unit), dtype=bool)
         for table in varying:
             np.logical_or.at(differs, self._unit_of, (table != table[:1, :1]).any(axis=(0, 1)))
-        self._chosen: list[dict[int, Chosen]] = [
-            {
-                unit: self._add_unit(unit, stage)
-                for unit in np.flatnonzero(differs).tolist()
-                if assignment.possible(int(self._group_of_unit[unit]), stage)
-            }
-            for stage in range(assignment.num_stages)
-        ]
+        units = np.flatnonzero(differs).tolist()
+        self._likes = (
+            self._alike(units, varying) if alone and len(self._ways.kinds) == 1 else [[each] for each in units]
+        )
+        self._chosen: list[dict[int, Chosen]] = [{} for _ in range(assignment.num_stages)]
+        for stage, likes in product(range(assignment.num_stages), self._likes):
+            there = [unit for unit in likes if assignment.possible(int(self._group_of_unit[unit]), stage)]
+            if there:
+                self._chosen[stage][likes[0]] = self._add_units(there, stage)
+
+    def _alike(self, units: list[int], varying: Sequence[Table]) -> list[list[int]]:
+        """Sort units by what their ways cost; one whose way decides its workspace is alone, for the largest counts."""
+        found: dict[object, list[int]] = {}
+        workspace = self._ways.costs.workspace
+        for unit in units:
+            (layer,) = np.flatnonzero(self._unit_of == unit).tolist()
+            look = [(table[..., layer] - table[..., layer].min()).tobytes() for table in varying]
+            own = unit if (workspace[..., layer] != workspace[0, 0, layer]).any() else -1
+            found.setdefault((own, self._ways.available[:, layer].tobytes(), *look), []).append(unit)
+        return list(found.values())
 
     def is_kind(self, rank: int, kind: int) -> Linear:
         """Tell whether a rank is on a kind of device."""
@@ -84,18 +98,19 @@ class WayRows:
             found.append(row)
         return found
 
-    def _add_unit(self, unit: int, stage: int) -> Chosen:
-        """Add C17 for a unit on a stage: one way where it is there, of the kind that its rank is on."""
-        program, ways = self._program, self._ways
-        available = ways.available[:, self._unit_of == unit].all(axis=1)
+    def _add_units(self, units: Sequence[int], stage: int) -> Chosen:
+        """Add C17 for a unit and its likes on a stage: a way for each that is there, of the kind of its rank."""
+        program, ways, first = self._program, self._ways, units[0]
+        available = ways.available[:, self._unit_of == first].all(axis=1)
         chosen = [
-            (kind, option, program.binary(f"way_{unit}_{stage}_{kind}_{option}"))
+            (kind, option, program.count(f"way_{first}_{stage}_{kind}_{option}", len(units)))
             for kind in range(len(ways.kinds))
             for option in np.flatnonzero(available).tolist()
         ]
         total = Linear().add_all((variable, 1) for _, _, variable in chosen)
-        there = self._assignment.at(int(self._group_of_unit[unit]), stage)
-        program.equal("way", total.add(there, -1), 0)
+        for unit in units:
+            total.add(self._assignment.at(int(self._group_of_unit[unit]), stage), -1)
+        program.equal("way", total, 0)
         for kind in range(len(ways.kinds) if len(ways.kinds) > 1 else 0):
             row = self.is_kind(int(self._rank_of[stage]), kind)
             program.at_least("way_kind", row.add_all((each, -1) for q, _, each in chosen if q == kind), 0)
@@ -141,9 +156,11 @@ class WayRows:
         if not self._ways.choosable:
             return None
         of_unit = np.zeros(len(self._group_of_unit), dtype=np.int64)
-        for units in self._chosen:
-            for unit, chosen in units.items():
-                for _, option, variable in chosen:
-                    if round(variable.varValue or 0):
-                        of_unit[unit] = option
+        stage_of = self._assignment.decode()[self._group_of_unit]
+        for likes in self._likes:
+            for stage, units in enumerate(self._chosen):
+                chosen = units.get(likes[0], [])
+                options = [option for _, option, each in chosen for _ in range(round(each.varValue or 0))]
+                there = [unit for unit in likes if stage_of[unit] == stage]
+                of_unit[there] = options
         return of_unit[self._unit_of]

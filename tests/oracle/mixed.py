@@ -6,6 +6,7 @@ in one problem. Memory and limits are drawn from what its plans need.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import cache
 from itertools import pairwise
 from random import Random
@@ -55,6 +56,7 @@ def _draw(random: Random) -> Json | None:
     maker.mix_degrees(drawn["training"])
     maker.mix_schedules(drawn["training"])
     maker.mix_options(drawn, recompute)
+    maker.mix_equals(drawn["model"])
     return drawn if LEAST_WAYS <= count_ways(read(drawn), MOST_WAYS) <= MOST_WAYS else None
 
 
@@ -163,6 +165,35 @@ class MixedMaker(Maker):
             if self.maybe(0.3):
                 self.add_option(layer, self.random.choice(selectors) | {"recompute": "full"})
 
+    def mix_equals(self, model: Json) -> None:
+        """Make neighboring layers equal: in a row, or side by side in a graph."""
+        layers, number = model["layers"], self.random.choice([2, 2, 3])
+        if len(layers) <= number or self.maybe(0.5):
+            return
+        at = self.random.randrange(len(layers) - number + 1)
+        first, *others = [layer["name"] for layer in layers[at : at + number]]
+        for offset, name in enumerate(others, start=1):
+            layers[at + offset] = deepcopy(layers[at]) | {"name": name}
+        if "tensors" not in model or self.maybe(0.2):
+            return
+        for field in ("weights", "buffers", "shared_activations"):
+            for thing in model.get(field, []):
+                thing["layers"] = with_twins(thing["layers"], first, others) or [first, *others]
+        tensors = []
+        for tensor in model["tensors"]:
+            producer, readers = tensor["producer"], with_twins(tensor["consumers"], first, others)
+            if producer == first:
+                readers = [name for name in readers if name not in (first, *others)]
+            if producer in others or not readers:
+                continue
+            tensors.append(tensor | {"consumers": readers})
+            if producer == first:
+                tensors += [
+                    tensor | {"name": f"{tensor['name']}.{name}", "producer": name, "consumers": readers}
+                    for name in others
+                ]
+        model["tensors"] = tensors
+
     def add_option(self, layer: Json, selector: Json) -> None:
         """Add an option to a layer, unless it has one for the same case: what is kept and times change, or one does."""
         options = layer.setdefault("options", [])
@@ -192,6 +223,12 @@ SELECTORS = ("device", "recompute", "tensor_parallel", "scenario", "microbatch_s
 def listed(choice: int | list[int]) -> list[int]:
     """Give what there is to choose from."""
     return choice if isinstance(choice, list) else [choice]
+
+
+def with_twins(names: list[str], first: str, others: Sequence[str]) -> list[str]:
+    """Give some layers with all twins where the first one is among them, and else without."""
+    left = [name for name in names if name not in others]
+    return [*left, *others] if first in left else left
 
 
 def kind_of(schedule: str | Json) -> str:
