@@ -3,6 +3,7 @@
 import numpy as np
 
 from partita.models.answer import Finding, Infeasibility
+from partita.models.schedule_rules import microbatches_fault
 from partita.solver.arrays import IntArray
 from partita.solver.bounds import least_metric
 from partita.solver.ceilings import ceilings
@@ -11,7 +12,7 @@ from partita.solver.demands import torn, unmet
 from partita.solver.instance import Instance
 from partita.solver.measure import graph_of
 from partita.solver.plans import Judge
-from partita.solver.reasons import report
+from partita.solver.reasons import at_least, at_most, report
 from partita.solver.targets import TIMES
 
 
@@ -115,17 +116,15 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
     available = int(np.sort(slots)[::-1][:most_ranks].sum())
     if total <= available:
         return None
-    width = instance.width
-    called = "stages" if instance.schedule.chunks == 1 else "ranks"
+    called = ("stage" if instance.schedule.chunks == 1 else "rank") + ("" if most_ranks == 1 else "s")
     change = _more_memory(instance, -(-total // most_ranks) + reserve)
-    ranks = -(-total // each) if each > 0 else 0
     by_limit = memory_limit(instance) == "limits.peak_memory_bytes" and "take devices" not in change
-    if ranks and not by_limit and ranks <= instance.num_ranks(len(judge.groups)):
-        change = f"at least {ranks * width} devices of this size, in {ranks} {called}"
+    change = _more_ranks(judge, -(-total // each) if each > 0 else 0, by_limit, change)
     sizes = (
         f"{most_ranks} {called} of {each} bytes" if len(topology.kinds) == 1 else f"the roomiest {most_ranks} {called}"
     )
-    text = f"all layers together need {total} bytes, {sizes} have {available}: short by {total - available}"
+    has = "has" if most_ranks == 1 else "have"
+    text = f"all layers together need {total} bytes, {sizes} {has} {available}: short by {total - available}"
     finding = Finding(
         limit=memory_limit(instance),
         message=text,
@@ -138,6 +137,25 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
     return report("the model does not fit into the memory of all stages together", [finding], change)
 
 
+def _more_ranks(judge: Judge, ranks: int, by_limit: bool, change: str) -> str:
+    """Say how to have at least so many ranks, where that is better than another change or goes beside it.
+
+    With the microbatches given, a schedule may run on few numbers of ranks only; it may be these that are too few.
+    """
+    instance, most = judge.instance, judge.instance.num_ranks(len(judge.groups))
+    schedule, microbatches = instance.schedule, instance.microbatches
+    if by_limit or not 0 < ranks <= most or schedule.orders is not None:
+        return change
+    runs = (each for each in range(ranks, most + 1) if microbatches_fault(schedule.kind, each, microbatches) is None)
+    enough = next(runs, None)
+    if enough is None:
+        return (
+            f"{change}; or more ranks with other microbatches: {microbatches_fault(schedule.kind, ranks, microbatches)}"
+        )
+    called = ("stage" if schedule.chunks == 1 else "rank") + ("" if enough == 1 else "s")
+    return f"at least {enough * instance.width} devices of this size, in {enough} {called}"
+
+
 def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
     """Compare limits on times, devices and traffic with what arithmetic says is needed at least."""
     findings, changes = [], []
@@ -148,16 +166,19 @@ def _too_slow(judge: Judge, usable: list[int]) -> Infeasibility | None:
             needed = judge.figures.seconds(least) - judge.figures.blur
         if needed > ceiling.most * (1 + 1e-6):
             short, unit = needed - ceiling.most, ceiling.unit
+            by = "1 device" if unit == "devices" and short == 1 else f"{at_least(short)} {unit}"
             given = f"the limit is {ceiling.most:.6g} {unit}"
             if ceiling.is_floor:
                 given = f"{ceiling.text} allow {ceiling.most:.6g} {unit}"
-                changes.append(f"lower limits.{ceiling.field} to at most {ceiling.given * ceiling.most / needed:.6g}")
+                changes.append(
+                    f"lower limits.{ceiling.field} to at most {at_most(ceiling.given * ceiling.most / needed)}"
+                )
             else:
-                changes.append(f"raise limits.{ceiling.field} to at least {needed:.6g}")
+                changes.append(f"raise limits.{ceiling.field} to at least {at_least(needed)}")
             findings.append(
                 Finding(
                     limit=f"limits.{ceiling.field}",
-                    message=f"any plan needs at least {needed:.6g} {unit}, {given}: short by {short:.6g} {unit}",
+                    message=f"any plan needs at least {at_least(needed)} {unit}, {given}: short by {by}",
                     needed=needed,
                     available=ceiling.most,
                     short_by=short,

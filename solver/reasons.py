@@ -1,8 +1,30 @@
 """How a reason why there is no plan is put together."""
 
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from partita.models.answer import Finding, Infeasibility
+from partita.solver.figures import ACCURACY
+
+DIGITS = 6
+"""Significant digits of numbers that are not whole."""
+
+
+def at_least(number: float | int) -> str:
+    """Write a number with few digits, rounded up; whole numbers as they are."""
+    return _rounded(number, 1 - ACCURACY, ROUND_CEILING)
+
+
+def at_most(number: float | int) -> str:
+    """Write a number with few digits, rounded down; whole numbers as they are."""
+    return _rounded(number, 1 + ACCURACY, ROUND_FLOOR)
+
+
+def _rounded(number: float | int, tolerance: float, side: str) -> str:
+    """Round to one side, but for what limits tolerate."""
+    if isinstance(number, int):
+        return str(number)
+    return f"{float(Context(prec=DIGITS, rounding=side).create_decimal_from_float(number * tolerance)):.{DIGITS}g}"
 
 
 def report(message: str, findings: Sequence[Finding], change: str | None) -> Infeasibility:

@@ -1,21 +1,18 @@
 """What a change asks for, in words; a number that is rounded is rounded to the side that works."""
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 from partita.models.infeasibility import NamedLimit
 from partita.models.naming import quoted
-
-DIGITS = 6
-"""Significant digits of numbers that are not whole."""
+from partita.solver.reasons import at_least, at_most
 
 
 def other_limit(limit: NamedLimit, value: float) -> str:
     """Ask for another limit on a metric."""
     before: Any = limit.value
-    verb, side = ("raise", ROUND_CEILING) if value > before else ("lower", ROUND_FLOOR)
-    return f"{verb} {limit.name} from {_short(before)} to {_rounded(value, side)}"
+    verb, rounded = ("raise", at_least) if value > before else ("lower", at_most)
+    return f"{verb} {limit.name} from {_short(before)} to {rounded(value)}"
 
 
 def more_memory(kind: str, limit: NamedLimit, needed: int) -> str:
@@ -41,10 +38,3 @@ def other_recompute(kind: str) -> str:
 
 def _short(number: float) -> str:
     return str(number) if isinstance(number, int) else f"{number:.10g}"
-
-
-def _rounded(number: float, side: str) -> str:
-    """Write a number with few digits, rounded to one side; whole numbers as they are."""
-    if isinstance(number, int):
-        return str(number)
-    return f"{float(Context(prec=DIGITS, rounding=side).create_decimal_from_float(number)):.{DIGITS}g}"

@@ -124,6 +124,25 @@ def test_too_much_in_all() -> None:
 
 
 @pytest.mark.parametrize(
+    ("layers", "change"),
+    [
+        (4, "take devices with memory_bytes of at least 160 (gpu has 100); or more ranks with other microbatches: "
+            "interleaved_1f1b on 2 ranks runs rounds of equal size, of at least 2 microbatches: 7 do not divide into 3 "
+            "rounds; the nearest numbers that work are 6 and 8"),
+        (8, "at least 4 devices of this size, in 4 ranks"),
+    ],
+)  # fmt: skip
+def test_microbatches_that_leave_one_rank(layers: int, change: str) -> None:
+    """Tests seven microbatches, which run on one rank or on four and more, where three devices are there."""
+    sizes = dict.fromkeys("abcdefgh"[:layers], 160 // layers)
+    given: dict[str, Any] = {"schedule": "interleaved_1f1b", "num_microbatches": 7, "devices": 3}
+    reason = why_not(small_problem(weighing(**sizes), memory=100, **given))
+    (finding,) = reason.findings
+    assert finding.message == "all layers together need 160 bytes, 1 rank of 100 bytes has 100: short by 60"
+    assert reason.smallest_change == change + " (a bound by total memory)"
+
+
+@pytest.mark.parametrize(
     ("sizes", "memory", "limit", "change"),
     [
         ({"a": 60, "b": 60, "c": 60, "d": 60}, 200, 100, "raise limits.peak_memory_bytes to at least 120"),
@@ -255,19 +274,28 @@ def test_limits_that_only_together_leave_no_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "change"),
+    ("limits", "short", "change"),
     [
-        ({"microbatches_per_second": 0.5}, "lower limits.microbatches_per_second to at most 0.333333"),
-        ({"tokens_per_second": 1.0}, "lower limits.tokens_per_second to at most 0.2"),
-        ({"num_devices": 2}, "raise limits.num_devices to at least 3"),
+        ({"microbatches_per_second": 0.5}, "1 s", "lower limits.microbatches_per_second to at most 0.333333"),
+        ({"tokens_per_second": 1.0}, "4 s", "lower limits.tokens_per_second to at most 0.2"),
+        ({"tokens_per_second": 3 / 7}, "2.66667 s", "lower limits.tokens_per_second to at most 0.2"),
+        ({"num_devices": 2}, "1 device", "raise limits.num_devices to at least 3"),
     ],
 )
-def test_limits_on_rates_and_devices(limits: dict[str, float], change: str) -> None:
+def test_limits_on_rates_and_devices(limits: dict[str, float], short: str, change: str) -> None:
     """Tests 3 s for the longest layer, 5 s for one token, and three stages, where less is allowed."""
     layers = {"a": {"forward_s": 1.0}, "b": {"forward_s": 3.0}, "c": {"forward_s": 1.0}}
     reason = why_not(small_problem(layers, devices=3, num_stages=3, limits=limits))
     assert reason.findings[0].limit == f"limits.{next(iter(limits))}"
+    assert reason.findings[0].message.endswith(f"short by {short}")
     assert reason.smallest_change == change
+
+
+def test_a_limit_that_is_written_is_kept() -> None:
+    """Tests that the least time is written with few digits, and rounded up."""
+    layers = {name: {"forward_s": 1 / 7} for name in "ab"}
+    reason = why_not(small_problem(layers, devices=1, limits={"iteration_time_s": 0.1}))
+    assert reason.smallest_change == "raise limits.iteration_time_s to at least 0.285715"
 
 
 def test_a_bubble_that_is_a_ratio() -> None:
