@@ -7,7 +7,7 @@ that they often bind and sometimes leave no plan.
 from collections.abc import Callable, Sequence
 from itertools import islice
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -22,6 +22,7 @@ from partita.models.problem import Problem
 from partita.models.training import Training
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 MOST_PLANS = 2000
 """Most plans of a random problem."""
@@ -37,6 +38,11 @@ def seeded_problem(seed: int, schedules: Sequence[str] = EVERY_KIND) -> Json:
 def problems(schedules: Sequence[str] = EVERY_KIND) -> st.SearchStrategy[Json]:
     """Give random problems to hypothesis, as JSON values."""
     return st.randoms(use_true_random=False).map(lambda random: build_problem(random, schedules=schedules))
+
+
+def first_drawn(seed: int, draw: Callable[[int], T | None]) -> T:
+    """Draw from a seed, and from further ones while nothing that fits is drawn."""
+    return next(found for each in range(seed, seed + 10**8, 10**5) if (found := draw(each)) is not None)
 
 
 def read(problem: Json) -> Problem:

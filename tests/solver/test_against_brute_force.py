@@ -9,7 +9,7 @@ import pytest
 from oracle.comparison import check_answer, check_candidate
 from oracle.facts import read_facts
 from oracle.orders import ranks_of_stages
-from oracle.partitions import partitions, stage_counts
+from oracle.partitions import Partition, partitions, stage_counts
 from oracle.pricing import price_partition
 from oracle.random_schedules import PLAIN
 from oracle.search import Plan, every_plan, keeps_limits, memory_limit, places_of
@@ -17,7 +17,7 @@ from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.review import evaluate_plan
-from strategies import Json, read, seeded_problem
+from strategies import Json, first_drawn, read, seeded_problem
 
 Make = Callable[[int], Json]
 
@@ -69,15 +69,18 @@ def test_problems_once_wrong(seed: int, solver: str, tolerance: float) -> None:
     check_answer(problem, plan_problem(problem), plans_of(seed, plain_problem), tolerance)
 
 
+def with_partitions(seed: int) -> tuple[Problem, list[Partition]] | None:
+    """Give the seed's problem with all partitions that keep its constraints, if there are any."""
+    problem = problem_of(seed)
+    found = [partition for count in stage_counts(problem) for partition in partitions(problem, count)]
+    return (problem, found) if found else None
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_evaluation_prices_any_plan(seed: int) -> None:
     """Tests the evaluator on a random plan that may break the limits on memory and time."""
-    problem, random = problem_of(seed), Random(seed)
-    facts = read_facts(problem)
-    found = [partition for count in stage_counts(problem) for partition in partitions(problem, count)]
-    if not found:
-        pytest.skip("no partition keeps the constraints")
-    partition = random.choice(found)
+    (problem, found), random = first_drawn(seed, with_partitions), Random(seed)
+    facts, partition = read_facts(problem), random.choice(found)
     degree = facts.tensor_parallel * facts.data_parallel
     stages = max(partition) + 1
     placement = random.choice(places_of(problem).placements(facts.ranks_for(stages)))

@@ -17,7 +17,7 @@ from partita.solver.measure import StageTimes, graph_of
 from partita.solver.plans import Plan
 from partita.solver.variants import Variant, make_variants
 from partita.solver.warm_start import Frame
-from strategies import read, seeded_problem
+from strategies import first_drawn, read, seeded_problem
 
 SEEDS = range(120)
 MOST_STAGES = 6
@@ -60,17 +60,20 @@ def random_intervals(variant: Variant, random: Random) -> tuple[Plan, IntArray] 
     return Plan(stages_of(cuts), location), cuts
 
 
+def two_plans(seed: int) -> tuple[Variant, list[tuple[Plan, IntArray]]] | None:
+    """Give the seed's problem with two plans of intervals, if there is room for them."""
+    variant, random = variant_of(seed), Random(seed)
+    plans = [plan for _ in range(2) if (plan := random_intervals(variant, random)) is not None]
+    return (variant, plans) if len(plans) == 2 else None
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_intervals_are_priced_like_stages(seed: int) -> None:
     """Tests that an interval's memory and busy time never exceed the stage's, and are equal where all is known.
 
     Where a rank runs several stages its memory is theirs together, so an interval is compared with the rank.
     """
-    variant, random = variant_of(seed), Random(seed)
-    found = random_intervals(variant, random)
-    if found is None:
-        pytest.skip("no room for a plan")
-    plan, cuts = found
+    variant, ((plan, cuts), _) = first_drawn(seed, two_plans)
     judge, instance = variant.judge, variant.instance
     measures, pipeline = judge.measure(plan), graph_of(instance, plan.num_stages).pipeline
     frame = Frame(pipeline, 0, *pipeline.moments.alone(plan.num_stages), judge.capacity)
@@ -96,10 +99,7 @@ def test_intervals_are_priced_like_stages(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_critical_paths_are_as_long_as_the_makespan(seed: int) -> None:
     """Tests that the cut of a plan's critical path is its makespan, and a lower bound for another plan."""
-    variant, random = variant_of(seed), Random(seed)
-    first, second = random_intervals(variant, random), random_intervals(variant, random)
-    if first is None or second is None:
-        pytest.skip("no room for a plan")
+    variant, (first, second) = first_drawn(seed, two_plans)
     judge, graph = variant.judge, graph_of(variant.instance, first[0].num_stages)
     pool = CutPool(graph)
     measures = judge.measure(first[0])
@@ -115,11 +115,7 @@ def test_critical_paths_are_as_long_as_the_makespan(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ticks_are_fine_enough(seed: int) -> None:
     """Tests that counting in ticks changes no time by more than the accuracy promised."""
-    variant, random = variant_of(seed), Random(seed)
-    found = random_intervals(variant, random)
-    if found is None:
-        pytest.skip("no room for a plan")
-    plan, _ = found
+    variant, ((plan, _), _) = first_drawn(seed, two_plans)
     counted = variant.judge.measure(plan)
     exact = variant.evaluator.measures(variant.judge.by_layer(plan))
     tick = variant.judge.figures.tick

@@ -8,13 +8,15 @@ from oracle.comparison import check_candidate, key_of, value_of
 from oracle.search import every_plan
 from oracle.small import Json, small_problem
 from partita.models.answer import Answer
+from partita.models.document import validate
 from partita.models.errors import InvalidInput
+from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.review import evaluate_plan
 from partita.solver.starts import start_of
 from partita.solver.variants import make_variants
-from strategies import read, seeded_problem
+from strategies import first_drawn, read, seeded_problem
 
 FREE = {"bandwidth_bytes_per_s": 1e18}
 
@@ -148,19 +150,22 @@ def test_nodes_that_the_search_takes_equal_ones_for() -> None:
 SEEDS = [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 100))]
 
 
+def planned(seed: int) -> tuple[Problem, Answer] | None:
+    """Give the seed's problem with its answer, if it has a plan."""
+    problem = read(seeded_problem(seed) | {"search": {"candidates": 4, "time_limit_s": 60.0}})
+    answer = plan_problem(problem)
+    return (problem, answer) if answer.candidates else None
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("within", [0.0, 0.2])
 def test_random_plans_are_kept_or_replaced(seed: int, within: float) -> None:
     """Tests the rule on random problems, that figures are right, and that no plan is named twice."""
-    search = {"candidates": 4, "time_limit_s": 60.0}
-    problem = read(seeded_problem(seed) | {"search": search})
-    usual = plan_problem(problem)
-    if not usual.candidates:
-        return
+    problem, usual = first_drawn(seed, planned)
     kept, best = usual.candidates[-1], usual.candidates[0]
     stages = [{"layers": stage.layers, "devices": stage.devices} for stage in kept.stages]
-    again: Problem = read(seeded_problem(seed) | {"search": search | {"keep": {"stages": stages}}})
-    again = again.model_copy(update={"search": again.search.model_copy(update={"keep_if_within": within})})
+    keep = {"keep": validate(GivenPlan, {"stages": stages}), "keep_if_within": within}
+    again = problem.model_copy(update={"search": problem.search.model_copy(update=keep)})
     answer = plan_problem(again)
     ours, theirs = value_of(problem, kept), value_of(problem, best)
     keys = [key_of(problem, candidate) for candidate in answer.candidates]

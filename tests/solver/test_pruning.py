@@ -18,6 +18,7 @@ from partita.solver.plans import Judged, Plan
 from partita.solver.pruning import Cutoffs, Window, prune
 from partita.solver.variants import Variant
 from partita.solver.warm_start import Frame
+from strategies import first_drawn
 
 STAGES = 3
 TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
@@ -72,6 +73,17 @@ def all_plans(variant: Variant, stages: int) -> list[tuple[IntArray, Judged]]:
     return [(cuts, each) for (cuts, _), each in zip(plans, judged, strict=True) if each is not None]
 
 
+Drawn = tuple[Random, Variant, list[tuple[IntArray, Judged]]]
+
+
+def drawn(seed: int, one_node: bool, stages: int, several: bool = False) -> Drawn | None:
+    """Give the seed's chain with all plans of intervals, if any fits into memory."""
+    random = Random(seed)
+    (variant,) = session_of(random_chain(random, one_node, stages, several)).variants
+    plans = all_plans(variant, stages)
+    return (random, variant, plans) if plans else None
+
+
 def contains(window: Window | None, cuts: IntArray) -> bool:
     """Tell whether the window leaves a plan."""
     if window is None or (cuts < window.low).any() or (cuts > window.high).any():
@@ -99,11 +111,7 @@ def pruned(variant: Variant, known: list[Judged], cutoffs: Cutoffs, stages: int)
 @pytest.mark.parametrize(("stages", "several"), [(STAGES, False), (4, True)])
 def test_the_best_plan_is_left(stages: int, several: bool, seed: int) -> None:
     """Tests all plans within a cutoff on makespan or bottleneck: the best one, and up to a few worse."""
-    random = Random(seed)
-    (variant,) = session_of(random_chain(random, one_node=False, stages=stages, several=several)).variants
-    plans = all_plans(variant, stages)
-    if not plans:
-        pytest.skip("no plan fits into memory")
+    random, variant, plans = first_drawn(seed, lambda each: drawn(each, False, stages, several))
     known = [each for _, each in random.sample(plans, min(3, len(plans)))]
     for metric in ("makespan", "bottleneck"):
         values = sorted(int(getattr(each.measures, metric)) for _, each in plans)
@@ -117,10 +125,7 @@ def test_the_best_plan_is_left(stages: int, several: bool, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_the_best_plan_of_two_stages_is_ruled_out_below_it(seed: int) -> None:
     """Tests that one tick less leaves no plan at all where two stages and one kind of path decide everything."""
-    (variant,) = session_of(random_chain(Random(seed), one_node=True, stages=2)).variants
-    plans = all_plans(variant, 2)
-    if not plans:
-        pytest.skip("no plan fits into memory")
+    _, variant, plans = first_drawn(seed, lambda each: drawn(each, True, 2))
     best = min(int(each.measures.makespan) for _, each in plans)
     known = [each for _, each in plans]
     assert pruned(variant, known, Cutoffs(best - 1, None), 2) is None

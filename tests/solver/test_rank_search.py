@@ -21,6 +21,7 @@ from partita.solver.rank_search import RankSearch, Trials
 from partita.solver.session import Session
 from partita.solver.sweeping import sweep
 from partita.solver.tools import Counters
+from strategies import first_drawn
 
 TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
 ONE_EACH = ("1f1b", "gpipe", "zb_h1", "zb_h2")
@@ -71,15 +72,22 @@ def interval_plans(configuration: Configuration) -> list[tuple[IntArray, Judged]
     return [(cuts, each) for cuts, each in zip(starts, judged, strict=True) if each is not None]
 
 
+Drawn = tuple[Random, PlanPool, Configuration, list[tuple[IntArray, Judged]]]
+
+
+def drawn(seed: int, kinds: tuple[str, ...]) -> Drawn | None:
+    """Give the seed's search for a random chain with all plans of intervals, if any fits."""
+    random, plans = Random(seed), PlanPool()
+    configuration = configuration_of(session_of(random_chain(random, kinds)), plans)
+    every = interval_plans(configuration)
+    return (random, plans, configuration, every) if every else None
+
+
 @BOTH
 @pytest.mark.parametrize("seed", range(60))
 def test_the_bound_is_the_optimum(seed: int, kinds: tuple[str, ...]) -> None:
     """Tests that the search proves the best plan of intervals, starting from any plan, and nothing more."""
-    random, plans = Random(seed), PlanPool()
-    configuration = configuration_of(session_of(random_chain(random, kinds)), plans)
-    every = interval_plans(configuration)
-    if not every:
-        pytest.skip("no plan fits")
+    random, plans, configuration, every = first_drawn(seed, lambda each: drawn(each, kinds))
     cuts, start = random.choice(every)
     tools, pool, frame = configuration.tools, configuration._pool, configuration._frame
     assert pool is not None
@@ -100,11 +108,7 @@ def test_the_bound_is_the_optimum(seed: int, kinds: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("seed", range(150))
 def test_no_way_is_ruled_out_that_all_cuts_allow(seed: int, kinds: tuple[str, ...]) -> None:
     """Tests that a network keeps every plan within the cutoff, and loses every plan with a cut beyond it."""
-    random, plans = Random(1000 + seed), PlanPool()
-    configuration = configuration_of(session_of(random_chain(random, kinds)), plans)
-    every = interval_plans(configuration)
-    if not every:
-        pytest.skip("no plan fits")
+    random, _, configuration, every = first_drawn(1000 + seed, lambda each: drawn(each, kinds))
     tools, pool, frame = configuration.tools, configuration._pool, configuration._frame
     assert pool is not None
     trials = Trials(tools, pool, every[0][1], ())

@@ -17,7 +17,7 @@ from partita.models.problem import Problem
 from partita.solver.grouping import group_layers
 from partita.solver.instance import build_instance
 from partita.solver.what_if import evaluate_given
-from strategies import read, seeded_problem
+from strategies import first_drawn, read, seeded_problem
 
 SEEDS = [*range(60), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(60, 400))]
 WORSE = {"tokens_per_second": -1.0}
@@ -44,6 +44,13 @@ def given_plan(problem: Problem, plan: Plan) -> Json:
     return {"stages": stages}
 
 
+def priced(seed: int) -> tuple[Problem, list[Plan]] | None:
+    """Give the seed's problem with all its plans, if it has any."""
+    problem = read(seeded_problem(seed))
+    plans = list(all_priced(problem))
+    return (problem, plans) if plans else None
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_neighbor_is_better(seed: int) -> None:
     """Tests random plans of random problems against all their neighbors, priced by the oracle.
@@ -51,10 +58,7 @@ def test_no_neighbor_is_better(seed: int) -> None:
     In a chain the best neighbor is found. In a graph, where boundaries can move in many ways, at least the best of
     those in which one layer moves, and none that is no neighbor.
     """
-    problem = read(seeded_problem(seed))
-    plans = list(all_priced(problem))
-    if not plans:
-        return
+    problem, plans = first_drawn(seed, priced)
     places, sign = places_of(problem), WORSE.get(str(problem.objective), 1.0)
     plan = Random(seed).choice(plans)
     allowed = {

@@ -3,7 +3,7 @@
 import pytest
 
 from oracle.comparison import check_candidate, value_of
-from oracle.search import every_plan
+from oracle.search import Plan, every_plan
 from oracle.small import Json, small_problem
 from partita.models.answer import Answer
 from partita.models.document import validate
@@ -12,7 +12,7 @@ from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.solver.planner import plan_problem
 from partita.solver.what_if import evaluate_given
-from strategies import read, seeded_problem
+from strategies import first_drawn, read, seeded_problem
 
 
 def evaluated(problem: Problem, plan: Json, solve: bool = True) -> Answer:
@@ -78,16 +78,21 @@ def test_time_that_is_too_short_for_a_search() -> None:
     assert answer.best_bound is not None and answer.best_bound <= 9.0
 
 
+def with_plans(seed: int) -> tuple[Problem, list[Plan]] | None:
+    """Give the seed's problem with all its plans, if it has any."""
+    problem = read(seeded_problem(seed) | {"search": {"candidates": 5, "time_limit_s": 60.0}})
+    plans = every_plan(problem)
+    return (problem, plans) if plans else None
+
+
 SEEDS = [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 150))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_plans(seed: int) -> None:
     """Tests that the last of the ranked plans has the distance from the first that enumeration gives."""
-    problem = read(seeded_problem(seed) | {"search": {"candidates": 5, "time_limit_s": 60.0}})
-    plans, found = every_plan(problem), plan_problem(problem).candidates
-    if not found:
-        return
+    problem, plans = first_drawn(seed, with_plans)
+    found = plan_problem(problem).candidates
     stages = [{"layers": list(stage.layers), "devices": list(stage.devices)} for stage in found[-1].stages]
     answer = evaluated(problem, {"stages": stages})
     check_candidate(problem, answer.candidates[0])
