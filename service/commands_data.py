@@ -18,6 +18,7 @@ class Described(StrEnum):
 
     PROBLEM = "problem"
     ANSWER = "answer"
+    FRONT = "front"
 
 
 FLAGS = {
@@ -138,17 +139,19 @@ def _size(text: str | None) -> int | str | None:
 
 @guarded
 def schema(
-    what: Annotated[Described, typer.Argument(metavar="problem|answer", help="What to describe.")],
+    what: Annotated[Described, typer.Argument(metavar="problem|answer|front", help="What to describe.")],
     debug: Debug = False,
 ) -> None:
-    """Print the JSON Schema of a problem or of an answer."""
+    """Print the JSON Schema of a problem, of an answer or of a front."""
     from partita.models.answer import Answer
+    from partita.models.front import Front
     from partita.models.problem import Problem
 
     if what is Described.PROBLEM:
         document = Problem.model_json_schema(by_alias=True, mode="validation")
     else:
-        document = Answer.model_json_schema(by_alias=True, mode="serialization")
+        written = Answer if what is Described.ANSWER else Front
+        document = written.model_json_schema(by_alias=True, mode="serialization")
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **document}
     _print(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 

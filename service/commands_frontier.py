@@ -12,7 +12,12 @@ from partita.service.failures import BAD_INPUT, Debug, Stopped, guarded
 def frontier(
     problem: ProblemName,
     metrics: Annotated[
-        str, typer.Option(metavar="FIRST,SECOND", help="The two metrics, by their names in an answer.")
+        str,
+        typer.Option(
+            metavar="FIRST,SECOND",
+            help="Two of iteration_time_s, tokens_per_second, bottleneck_time_s, microbatches_per_second, "
+            "peak_memory_bytes, num_devices, inter_node_bytes.",
+        ),
     ] = "iteration_time_s,peak_memory_bytes",
     points: Annotated[int, typer.Option(metavar="COUNT", help="The most plans to give.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print the front as JSON.")] = False,

@@ -106,13 +106,15 @@ def evaluate(
         str,
         typer.Argument(
             metavar="PLAN",
-            help="A plan in JSON, or an answer with plans; - for standard input. Or a layout of Megatron such as "
-            "'Et*3|(tt|)*4L', or a list of vLLM such as 8,8,8,8, as it stands or in a file.",
+            help="A plan in JSON, or an answer or a front with plans; - for standard input. Or a layout of Megatron "
+            "such as 'Et*3|(tt|)*4L', or a list of vLLM such as 8,8,8,8, as it stands or in a file.",
         ),
     ],
     json: Json = False,
     output: Output = None,
-    candidate: Annotated[int, typer.Option(min=1, metavar="RANK", help="Which plan of an answer to take.")] = 1,
+    candidate: Annotated[
+        int, typer.Option(min=1, metavar="RANK", help="Which plan of an answer, or point of a front, to take.")
+    ] = 1,
     solve: Annotated[
         bool, typer.Option("--solve/--no-solve", help="Whether to search for the best plan, to compare with it.")
     ] = True,
@@ -149,7 +151,8 @@ def _check_one_input(names: dict[str, str | None]) -> None:
 
     several = [place for place, name in names.items() if name == STANDARD]
     if len(several) > 1:
-        raise Stopped(f"{' and '.join(several)} cannot both be standard input; name one file", BAD_INPUT)
+        named = " and ".join([", ".join(several[:-1]), several[-1]])
+        raise Stopped(f"only one of {named} can be standard input; name files for the others", BAD_INPUT)
 
 
 def _blamed(error: "InvalidInput", problem: "ProblemFile", plan: "PlanFile") -> Exception:

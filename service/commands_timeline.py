@@ -30,9 +30,11 @@ DRAWN = (TimelineFormat.SVG, TimelineFormat.PNG)
 
 AnswerName = Annotated[
     str,
-    typer.Argument(metavar="ANSWER", help="An answer that holds its problem (plan -o); - for standard input."),
+    typer.Argument(metavar="ANSWER", help="An answer or a front that holds its problem (-o); - for standard input."),
 ]
-Rank = Annotated[int, typer.Option(min=1, metavar="RANK", help="Which plan of the answer to take.")]
+Rank = Annotated[
+    int, typer.Option(min=1, metavar="RANK", help="Which plan of the answer, or point of the front, to take.")
+]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")]
 
 
@@ -114,9 +116,9 @@ def _blaming(file: "AnswerFile") -> Iterator[None]:
     except InvalidInput as error:
         raise file.refused(error.faults) from None
     except InternalError as error:
-        if file.answer.version == __version__:
+        if file.version == __version__:
             raise
-        detail = f"{error}; version {file.answer.version} wrote this answer, this is {__version__}: plan again"
+        detail = f"{error}; version {file.version} wrote this answer, this is {__version__}: plan again"
         raise Stopped(f"{file.name}: {detail}", BAD_INPUT) from None
 
 

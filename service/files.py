@@ -12,6 +12,7 @@ from partita.models.answer import Answer, Candidate
 from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput
+from partita.models.front import Front
 from partita.models.layout_text import written_plan
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
@@ -135,7 +136,7 @@ class ProblemFile:
 
 
 class PlanFile:
-    """A plan and where it came from: a file of its own, in JSON or as text, a candidate of an answer, or a text itself.
+    """A plan and where it came from: a file of its own, JSON or text, a plan of an answer or a front, or a text itself.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ class PlanFile:
             data = _plan_document(name)
             if isinstance(data, dict) and is_answer(data):
                 self._answer = data
-                self._prefix = f"/candidates/{rank - 1}"
+                self._prefix = _place_of(data, rank)
                 data = _candidate_plan(data, rank)
             self.plan = validate(GivenPlan, data)
         except InvalidInput as error:
@@ -212,12 +213,12 @@ def _plan_document(name: str) -> object:
 
 
 class AnswerFile:
-    """An answer that holds its problem, and where it came from.
+    """An answer or a front that holds its problem, and where it came from.
 
     Attributes
     ----------
-    answer, problem, candidate
-        The answer, the problem that it holds, and the plan chosen.
+    version, problem, candidate
+        The version that wrote it, the problem that it holds, and the plan chosen.
 
     Raises
     ------
@@ -226,19 +227,21 @@ class AnswerFile:
     """
 
     def __init__(self, name: str, rank: int) -> None:
-        self.name, self._rank = name, rank
+        self.name = name
         try:
             data = read_json(read_bytes(name))
             if not isinstance(data, dict) or not is_answer(data):
                 raise InvalidInput.at("", "expected an answer, as partita plan PROBLEM -o ANSWER writes it", None)
-            self.answer = validate(Answer, data)
-            if self.answer.problem is None:
+            answer = validate(Front, data) if is_front(data) else validate(Answer, data)
+            if answer.problem is None:
                 raise InvalidInput.at("/problem", NO_PROBLEM, None)
             _candidate_plan(data, rank)
         except InvalidInput as error:
             raise BadFile(name, error.faults) from None
-        self.problem: Problem = self.answer.problem
-        self.candidate: Candidate = self.answer.candidates[rank - 1]
+        self._plan_place = _place_of(data, rank)
+        self.version, self.problem = answer.version, answer.problem
+        plans = [point.plan for point in answer.points] if isinstance(answer, Front) else answer.candidates
+        self.candidate: Candidate = plans[rank - 1]
 
     def refused(self, faults: Iterable[Fault]) -> BadFile:
         """Make the error for faults in the problem or, with pointers from ``/plan`` on, in the candidate."""
@@ -249,7 +252,7 @@ class AnswerFile:
         first, _, rest = pointer.removeprefix("/").partition("/")
         if first != "plan":
             return f"/problem{pointer}"
-        return f"/candidates/{self._rank - 1}" + (f"/{rest}" if rest else "")
+        return self._plan_place + (f"/{rest}" if rest else "")
 
 
 def stem(name: str) -> str | None:
@@ -258,17 +261,31 @@ def stem(name: str) -> str | None:
 
 
 def is_answer(data: dict[str, object]) -> bool:
-    """Tell an answer from a problem and from a plan."""
+    """Tell an answer or a front from a problem and from a plan."""
     return "status" in data and "problem_digest" in data
 
 
+def is_front(data: dict[str, object]) -> bool:
+    """Tell a front from an answer."""
+    return "points" in data
+
+
+def _place_of(answer: dict[str, object], rank: int) -> str:
+    """Give the pointer to a plan of an answer or of a front."""
+    return f"/points/{rank - 1}/plan" if is_front(answer) else f"/candidates/{rank - 1}"
+
+
 def _candidate_plan(answer: dict[str, object], rank: int) -> object:
-    """Take the stages of a candidate as a plan, with the places that they have in the candidate."""
-    candidates = answer.get("candidates")
+    """Take the stages of a plan of an answer, or of a front, with the places that they have there."""
+    front = is_front(answer)
+    candidates = answer.get("points" if front else "candidates")
     if not isinstance(candidates, list) or len(candidates) < rank:
         count = len(candidates) if isinstance(candidates, list) else 0
-        raise InvalidInput.at("", f"this answer has no candidate {rank}; it has {count}", None)
+        what = f"front has no point {rank}" if front else f"answer has no candidate {rank}"
+        raise InvalidInput.at("", f"this {what}; it has {count}", None)
     candidate = candidates[rank - 1]
+    if front and isinstance(candidate, dict):
+        candidate = candidate.get("plan")
     stages = candidate.get("stages") if isinstance(candidate, dict) else None
     if not isinstance(stages, list):
         raise InvalidInput.at("/stages", "expected the list of the candidate's stages", None)

@@ -12,16 +12,16 @@ DIGITS = 6
 
 def at_least(number: float | int) -> str:
     """Write a number with few digits, rounded up; whole numbers as they are."""
-    return _rounded(number, 1 - ACCURACY, ROUND_CEILING)
+    return _rounded(number, 1 - ACCURACY / 2, ROUND_CEILING)
 
 
 def at_most(number: float | int) -> str:
     """Write a number with few digits, rounded down; whole numbers as they are."""
-    return _rounded(number, 1 + ACCURACY, ROUND_FLOOR)
+    return _rounded(number, 1 + ACCURACY / 2, ROUND_FLOOR)
 
 
 def _rounded(number: float | int, tolerance: float, side: str) -> str:
-    """Round to one side, but for what limits tolerate."""
+    """Round to one side, but for half of what limits tolerate."""
     if isinstance(number, int):
         return str(number)
     return f"{float(Context(prec=DIGITS, rounding=side).create_decimal_from_float(number * tolerance)):.{DIGITS}g}"

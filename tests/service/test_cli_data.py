@@ -117,7 +117,7 @@ def test_import_refuses_values(profile, options):
     assert options[1] in called.err
 
 
-@pytest.mark.parametrize("what", ["problem", "answer"])
+@pytest.mark.parametrize("what", ["problem", "answer", "front"])
 def test_schema(what):
     """Tests that the schema holds for what it describes."""
     called = partita("schema", what)
@@ -128,12 +128,14 @@ def test_schema(what):
     instance = chain()
     if what == "answer":
         instance = json.loads(partita("plan", "-", "--json", stdin=json.dumps(chain()).encode()).out)
+    if what == "front":
+        instance = json.loads(partita("frontier", "-", "--json", stdin=json.dumps(chain()).encode()).out)
     assert judge.is_valid(instance)
     assert not judge.is_valid({**instance, "extra": 1})
 
 
 def test_schema_of_something_else():
-    """Tests that only two things have a schema."""
+    """Tests that nothing else has a schema."""
     assert partita("schema", "universe").exit_code == 2
 
 

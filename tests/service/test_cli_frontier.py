@@ -1,6 +1,7 @@
 """``partita frontier``: the table, the JSON, files and exit codes; the same over REST."""
 
 import json
+from typing import get_args
 
 import pytest
 from api_calls import call, document_in, pointers
@@ -8,7 +9,7 @@ from cli_calls import partita
 from small_problems import as_bytes, chain, too_large
 
 from partita.models.document import validate
-from partita.models.front import Front
+from partita.models.front import Front, FrontMetric
 
 
 @pytest.fixture
@@ -86,3 +87,24 @@ def test_over_rest(make_app):
     body = {"problem": chain(training__queueing=True, training__communication="blocking")}
     document = document_in(call(app, "POST", "/v1/frontiers", as_bytes(body)), 422, "not-supported-yet")
     assert pointers(document) == ["/problem/training/queueing"]
+
+
+def test_a_point_is_a_plan(file, tmp_path):
+    """Tests that a point of a front is priced, drawn and exported like a plan of an answer, and that it must be one."""
+    problem, front = file(chain(training__num_stages=[1, 2])), str(tmp_path / "front.json")
+    partita("frontier", problem, "--metrics", "num_devices,iteration_time_s", "-o", front)
+    points = json.loads((tmp_path / "front.json").read_text())["points"]
+    priced = json.loads(partita("evaluate", problem, front, "--candidate", "2", "--json").out)["candidates"][0]
+    assert priced["metrics"] == points[1]["plan"]["metrics"]
+    assert partita("timeline", front, "--candidate", "2").exit_code == 0
+    for command in (["timeline", front], ["evaluate", problem, front]):
+        called = partita(*command, "--candidate", "9")
+        assert called.exit_code == 2
+        assert f"this front has no point 9; it has {len(points)}" in called.err
+
+
+def test_help_names_the_metrics():
+    """Tests that all metrics of a front are named, and that flags take no value."""
+    text = partita("frontier", "--help").out
+    assert all(metric in text for metric in get_args(FrontMetric))
+    assert "<bool>" not in text

@@ -64,7 +64,7 @@ def test_orders_from_standard_input(file):
     assert called.exit_code == 0, called.err
     called = partita("plan", "-", "--orders", "-")
     assert (called.exit_code, called.out) == (2, "")
-    assert called.err == "partita: PROBLEM and --orders cannot both be standard input; name one file\n"
+    assert called.err == "partita: only one of PROBLEM and --orders can be standard input; name files for the others\n"
 
 
 @pytest.mark.parametrize(
