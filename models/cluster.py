@@ -50,6 +50,11 @@ class Cluster(Model):
         """How many devices there are in all."""
         return sum(node.replicas * node.count for node in self.nodes)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of device that the nodes have, by first use."""
+        return tuple(dict.fromkeys(node.device for node in self.nodes))
+
     def expanded_nodes(self) -> list[ExpandedNode]:
         """Give every machine, replicas one by one, in the order of ``nodes``."""
         return [

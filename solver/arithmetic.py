@@ -112,7 +112,7 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
     topology, kind = instance.topology, instance.roomiest
     room = judge.capacities - topology.reserves
     each, reserve = int(room[kind]), int(topology.reserves[kind])
-    slots = np.repeat(room[topology.kind_of], [len(location.slots) for location in topology.locations])
+    slots = np.repeat(room[topology.kind_of], topology.slots)
     available = int(np.sort(slots)[::-1][:most_ranks].sum())
     if total <= available:
         return None

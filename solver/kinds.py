@@ -31,15 +31,14 @@ def fast_ranks(topology: Topology, figures: Figures, num_ranks: int) -> float:
     """Give how many devices of the fastest kind do as much, at most, as the best so many slots of a cluster."""
     if len(topology.kinds) == 1:
         return float(num_ranks)
-    slots = [len(location.slots) for location in topology.locations]
-    each = np.repeat(1 / slowness(figures)[topology.kind_of], slots)
+    each = np.repeat(1 / slowness(figures)[topology.kind_of], topology.slots)
     return float(np.sort(each)[::-1][:num_ranks].sum())
 
 
 def orders_of_kinds(topology: Topology, figures: Figures, num_ranks: int) -> Iterator[IntArray]:
     """Give placements of ranks, shape (R,) each: the fastest slots, those of one kind after those of another."""
     slow = slowness(figures)
-    slots = np.repeat(np.arange(len(topology.locations)), [len(location.slots) for location in topology.locations])
+    slots = np.repeat(np.arange(len(topology.slots)), topology.slots)
     chosen = slots[np.argsort(slow[topology.kind_of[slots]], kind="stable")][:num_ranks]
     kinds = topology.kind_of[chosen]
     for order in islice(permutations(np.unique(kinds).tolist()), MOST_ORDERS):

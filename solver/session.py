@@ -75,18 +75,22 @@ class Session:
         What to plan; supported.
     tactics
         What the search may use.
+
+    Attributes
+    ----------
+    variants, sticks
+        The configurations; the objective in the user's units, level by level.
     """
 
     def __init__(self, problem: Problem, tactics: Tactics) -> None:
         self.problem, self._tactics = problem, tactics
-        self.variants = make_variants(problem)
         self.backend = backend_of(problem.search)
+        self._take(make_variants(problem))
 
-    @property
-    def sticks(self) -> list[Yardstick]:
-        """The objective in the user's units, level by level."""
-        first = self.variants[0]
-        return yardsticks(self.problem.objective, self._judge.levels, first.instance, self._judge.figures)
+    def _take(self, variants: list[Variant]) -> None:
+        """Take the variants, and what gives the objective in the user's units, level by level."""
+        self.variants, first = variants, variants[0]
+        self.sticks = yardsticks(self.problem.objective, first.judge.levels, first.instance, first.judge.figures)
 
     @property
     def yardstick(self) -> Yardstick:
@@ -143,7 +147,7 @@ class Session:
         matter = [each for each in (least, *limits.values()) if each is not None]
         if matter:
             smallest = min(each.scale for each in self.variants)
-            self.variants = make_variants(self.problem, BEYOND * max(matter) / smallest)
+            self._take(make_variants(self.problem, BEYOND * max(matter) / smallest))
 
     def _search(self, wanted: int, deadline: Deadline, on_progress: OnProgress | None) -> Outcome:
         """Search for so many plans over all variants."""

@@ -81,9 +81,13 @@ def _unsupported_in_scenarios(problem: Problem) -> list[tuple[str, str, str]]:
 
 def _busy_differs(problem: Problem) -> bool:
     """Tell whether plans keep the devices busy for different times: by transfers, kinds of device, or recompute."""
-    kinds = {node.device for node in problem.cluster.nodes}
     chosen = problem.constraints.recompute in CHOSEN
-    return problem.training.communication == "blocking" or len(kinds) > 1 or chosen or len(problem.scenarios) > 1
+    return (
+        problem.training.communication == "blocking"
+        or len(problem.cluster.kinds) > 1
+        or chosen
+        or len(problem.scenarios) > 1
+    )
 
 
 def _unsupported_degrees(problem: Problem) -> list[tuple[str, str, str]]:

@@ -88,7 +88,7 @@ class Topology:
         span: int = 1,
     ) -> None:
         self._inside, self._span = inside, span
-        self.kinds = tuple(dict.fromkeys(node.device for node in cluster.nodes))
+        self.kinds = cluster.kinds
         self.devices_by_kind = tuple(cluster.devices[kind] for kind in self.kinds)
         self._links = {frozenset(link.between): link for link in cluster.links}
         self.nodes: dict[str, ExpandedNode] = {}
@@ -140,9 +140,14 @@ class Topology:
         return np.array([device.reserve_bytes for device in self.devices_by_kind], dtype=np.int64)
 
     @cached_property
+    def slots(self) -> IntArray:
+        """How many stages every location has room for, shape (locations,)."""
+        return np.array([len(location.slots) for location in self.locations], dtype=np.int64)
+
+    @property
     def num_slots(self) -> int:
         """How many stages there is room for (of nodes that are alike, only those kept count)."""
-        return sum(len(location.slots) for location in self.locations)
+        return int(self.slots.sum())
 
     def path(self, first: int, second: int) -> Path:
         """Give the path between a slot of one location and another slot of the same or another one.
@@ -237,7 +242,7 @@ class Topology:
     def usable(self) -> BoolArray:
         """Whether two stages can be on two locations: a location with one slot holds one; as ``same_node``."""
         usable = np.ones_like(self.class_of, dtype=bool)
-        np.fill_diagonal(usable, [len(location.slots) > 1 for location in self.locations])
+        np.fill_diagonal(usable, self.slots > 1)
         return usable
 
     @cached_property
@@ -261,12 +266,11 @@ class Topology:
     @cached_property
     def most_on_a_node(self) -> int:
         """The most stages that one node can hold."""
-        counts = np.array([len(location.slots) for location in self.locations], dtype=np.int64)
-        return int(np.bincount(self.node_of, weights=counts).max())
+        return int(np.bincount(self.node_of, weights=self.slots).max())
 
     @cached_property
     def _exchanges(self) -> Exchanges:
-        sizes = [(len(location.slots), location.kind) for location in self.locations]
+        sizes = list(zip(self.slots.tolist(), self.kind_of.tolist(), strict=True))
         looks = self.class_of.copy()
         looks[np.diag_indices_from(looks)] += (
             len(self.classes) * self.across
@@ -280,12 +284,12 @@ class Topology:
 
     def in_order(self, num_ranks: int) -> IntArray | None:
         """Place ranks by filling one location after the other; None when there are too few slots."""
-        order = [index for index, location in enumerate(self.locations) for _ in location.slots]
-        return np.array(order[:num_ranks], dtype=np.int64) if len(order) >= num_ranks else None
+        order = np.repeat(np.arange(len(self.slots)), self.slots)
+        return order[:num_ranks] if len(order) >= num_ranks else None
 
     def in_runs(self, runs: Sequence[int]) -> IntArray | None:
         """Place runs of ranks, each in one location, the longest first; None when one has no room."""
-        room = [len(location.slots) for location in self.locations]
+        room = self.slots.tolist()
         chosen = [0] * len(runs)
         for run in sorted(range(len(runs)), key=lambda each: -runs[each]):
             fits = [place for place, left in enumerate(room) if left >= runs[run]]

@@ -124,7 +124,7 @@ def find_ways(problem: Problem, factors: Optimizer) -> Ways:
         When the output of a layer depends on the kind of device or on recompute.
     """
     cluster, recompute = problem.cluster, problem.constraints.recompute
-    kinds = tuple(dict.fromkeys(node.device for node in cluster.nodes))
+    kinds = cluster.kinds
     named = tuple(
         dict.fromkeys(each.recompute for layer in problem.model.layers for each in layer.options if each.recompute)
     )

@@ -18,7 +18,7 @@ from partita.models.schedule_rules import can_run
 from partita.solver.deadline import Deadline
 from partita.solver.infeasibility.attempts import ANY, Attempt, attempt, has_plan
 from partita.solver.infeasibility.change_words import instead, left_out, more_memory, other_limit, other_recompute
-from partita.solver.infeasibility.demands import changed, keep_only, kind_of, named_limits, used_kinds, with_value
+from partita.solver.infeasibility.demands import changed, keep_only, kind_of, named_limits, with_value
 from partita.solver.variants import allowed_stage_counts
 
 BATCH = "/training/num_microbatches"
@@ -68,7 +68,7 @@ def _is_figure(limit: NamedLimit) -> bool:
 def _try_for(problem: Problem, limit: NamedLimit) -> Try:
     """Give the way in which a limit is changed."""
     if limit.name.startswith("cluster."):
-        single = len(used_kinds(problem)) == 1
+        single = len(problem.cluster.kinds) == 1
         return lambda problem, deadline: (memory_by_minimum if single else memory_by_halving)(problem, limit, deadline)
     if limit.name == "training.num_stages":
         return lambda problem, deadline: _stages(problem, limit, deadline)

@@ -42,7 +42,7 @@ def named_limits(problem: Problem) -> list[NamedLimit]:
 def keep_only(problem: Problem, kept: Collection[NamedLimit]) -> Problem:
     """Give the problem without its limits but those kept."""
     pointers = {limit.pointer for limit in kept}
-    names = used_kinds(problem)
+    names = problem.cluster.kinds
     free = {name: {MEMORY: MAX_BYTES} for name in names if _of("cluster", "devices", name, MEMORY) not in pointers}
     devices = problem.cluster.devices
     cluster = changed(
@@ -88,12 +88,6 @@ def kind_of(limit: NamedLimit, cluster: Cluster) -> str:
     return next(name for name in cluster.devices if _of("cluster", "devices", name, MEMORY) == limit.pointer)
 
 
-def used_kinds(problem: Problem) -> list[str]:
-    """Give the kinds of device that the nodes have, in order of their names in the cluster."""
-    used = {node.device for node in problem.cluster.nodes}
-    return [name for name in problem.cluster.devices if name in used]
-
-
 def changed(model: ModelType, **fields: object) -> ModelType:
     """Give a copy of a model with other values in some fields."""
     return model.model_copy(update=fields)
@@ -113,7 +107,7 @@ def _limit(place: Sequence[str | int], value: Any, words: str) -> NamedLimit:
 
 
 def _of_devices(problem: Problem) -> Iterator[NamedLimit]:
-    for name in used_kinds(problem):
+    for name in problem.cluster.kinds:
         device = problem.cluster.devices[name]
         reserved = f", {device.reserve_bytes} of them reserved" if device.reserve_bytes else ""
         words = f"a device {quoted(name)} has {device.memory_bytes} bytes{reserved}"

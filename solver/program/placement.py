@@ -51,7 +51,7 @@ class Placement:
 
 def one_placement(topology: Topology) -> bool:
     """Tell whether all placements are one but for the names of equal devices."""
-    slots = {len(location.slots) for location in topology.locations}
+    slots = set(topology.slots.tolist())
     return len(topology.locations) == 1 or (slots == {1} and len(set(topology.alike.tolist())) == 1)
 
 
@@ -71,7 +71,7 @@ def add_placement(program: Program, assignment: Assignment, topology: Topology, 
             somewhere.add(on[rank][place])
         program.equal("placed", somewhere.add(used[rank], -1), 0)
     for place in places:
-        room = Linear(len(topology.locations[place].slots))
+        room = Linear(int(topology.slots[place]))
         for rank in ranks:
             room.add(on[rank][place], -1)
         program.at_least("slots", room, 0)
