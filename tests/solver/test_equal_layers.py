@@ -93,3 +93,20 @@ def test_a_plan_in_use_with_layers_the_other_way_round() -> None:
     assert len(set(found)) == len(found)
     values = [each.metrics.iteration_time_s for each in answer.candidates[1:]]
     assert values == sorted(values)
+
+
+@pytest.mark.parametrize(("solver", "tolerance"), [("cp-sat", 1e-9), ("highs", 1e-6)])
+@pytest.mark.parametrize("memory", [62, 75, 90])
+def test_how_many_are_recomputed(memory: int, solver: str, tolerance: float) -> None:
+    """Tests equal layers in a row with two options each, of which only how many run by which counts, and one with."""
+    full = {"recompute": "full", "activation_bytes": 1, "backward_s": 3.0}
+    selective = {"recompute": "selective", "activation_bytes": 4, "backward_s": 2.25}
+    keeping = COSTS | {"activation_bytes": 10, "options": [full, selective]}
+    working = keeping | {"options": [full | {"workspace_bytes": 7}, selective]}
+    problem = small_problem(
+        {"a": working, **dict.fromkeys("bcde", keeping)}, memory=memory, schedule="1f1b", num_microbatches=4,
+        num_stages=2, constraints={"recompute": "choose"}, search={"solver": solver, "candidates": 5},
+    )  # fmt: skip
+    plans = ranked(problem, every_way(problem))
+    assert plans
+    check_ranking(problem, plan_problem(problem), plans, tolerance)
