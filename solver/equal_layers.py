@@ -1,8 +1,9 @@
 """Which layers can be exchanged without changing anything but names."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from partita.models.problem import Problem
+from partita.models.tensor import Buffer, SharedActivation, Weight
 
 Look = list[Hashable]
 """What tells a layer from others, but for its name."""
@@ -19,8 +20,8 @@ def equal_layers(problem: Problem) -> list[list[int]]:
         return []
     looks: dict[str, Look] = {layer.name: [layer.model_dump_json(exclude={"name"})] for layer in model.layers}
     for number, tensor in enumerate(model.tensors):
-        sizes = tensor.bytes, tensor.gradient_bytes, tensor.direction
-        looks[tensor.producer].append(("writes", *sizes, tuple(sorted(tensor.consumers))))
+        sizes = tensor.model_dump_json(exclude={"name", "producer", "consumers"})
+        looks[tensor.producer].append(("writes", sizes, tuple(sorted(tensor.consumers))))
         for name in tensor.consumers:
             looks[name].append(("reads", number))
     _note_storages(looks, problem)
@@ -35,14 +36,17 @@ def equal_layers(problem: Problem) -> list[list[int]]:
 def _note_storages(looks: dict[str, Look], problem: Problem) -> None:
     """Note the weights, buffers and shared activations of every layer."""
     model = problem.model
-    storages = [("weight", number, each.bytes, each.layers) for number, each in enumerate(model.weights)]
-    storages += [
-        (f"buffer {each.mutated}", number, each.bytes, each.layers) for number, each in enumerate(model.buffers)
-    ]
-    storages += [("shared", number, each.bytes, each.layers) for number, each in enumerate(model.shared_activations)]
-    for kind, number, size, layers in storages:
-        for name in layers:
-            looks[name].append((kind, size) if len(layers) == 1 else (kind, size, number))
+    kinds: dict[str, Sequence[Weight | Buffer | SharedActivation]] = {
+        "weight": model.weights,
+        "buffer": model.buffers,
+        "activation": model.shared_activations,
+    }
+    for kind, storages in kinds.items():
+        for number, storage in enumerate(storages):
+            alone = storage.model_dump_json(exclude={"name", "layers"})
+            own = (kind, alone) if len(storage.layers) == 1 else (kind, number)
+            for name in storage.layers:
+                looks[name].append(own)
 
 
 def _note_demands(looks: dict[str, Look], problem: Problem) -> None:

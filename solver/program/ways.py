@@ -48,6 +48,7 @@ class WayRows:
         varying: Sequence[Table],
     ) -> None:
         self._program, self._assignment, self._ways = program, assignment, instance.ways
+        self._workspaces = [case.ways.costs.workspace for case in instance.cases]
         self._kind_of, self._placement, self._rank_of = instance.topology.kind_of, placement, rank_of
         group_of = assignment.groups.group_of
         alone = self._ways.choosable and not self._ways.by_stage
@@ -70,11 +71,10 @@ class WayRows:
     def _alike(self, units: list[int], varying: Sequence[Table]) -> list[list[int]]:
         """Sort units by what their ways cost; one whose way decides its workspace is alone, for the largest counts."""
         found: dict[object, list[int]] = {}
-        workspace = self._ways.costs.workspace
         for unit in units:
             (layer,) = np.flatnonzero(self._unit_of == unit).tolist()
             look = [(table[..., layer] - table[..., layer].min()).tobytes() for table in varying]
-            own = unit if (workspace[..., layer] != workspace[0, 0, layer]).any() else -1
+            own = unit if any((table[..., layer] != table[0, 0, layer]).any() for table in self._workspaces) else -1
             found.setdefault((own, self._ways.available[:, layer].tobytes(), *look), []).append(unit)
         return list(found.values())
 

@@ -12,13 +12,13 @@ from oracle.pricing import Price, facts_of_plan, kinds_of, price_partition
 from oracle.search import (
     CLOSE,
     Plan,
-    choices_of_options,
     every_plan,
     keeps_limits,
     memory_limit,
     objective_value,
     places_of,
 )
+from oracle.ways import choices_of_options
 from partita.models.problem import Problem
 from strategies import Json, read, seeded_problem
 
