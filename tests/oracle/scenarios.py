@@ -56,6 +56,10 @@ def problem_of_scenarios(seed: int) -> Json:
 
 def _give_ways(random: Random, problem: Json) -> None:
     """Give some problems a second kind of device, or recompute to choose."""
+    for layer in problem["model"]["layers"]:
+        for option in layer.get("options", []):
+            if "scenario" not in option:
+                option.pop("output_bytes", None)  # neither a kind of device nor recompute changes what a layer sends
     nodes = problem["cluster"]["nodes"]
     if len(nodes) > 1 and random.random() < 0.3:
         problem["cluster"]["devices"]["slow"] = problem["cluster"]["devices"]["gpu"] | {"speed": 0.4}
@@ -65,10 +69,6 @@ def _give_ways(random: Random, problem: Json) -> None:
     if splits or not layers or random.random() < 0.7:
         return
     problem.setdefault("constraints", {})["recompute"] = random.choice(["choose", "stage"])
-    for layer in problem["model"]["layers"]:
-        for option in layer.get("options", []):
-            if "scenario" not in option:
-                option.pop("output_bytes", None)  # recompute does not change what a layer sends
     for layer in random.sample(layers, min(MOST_CHOOSING, len(layers))):
         own = {"backward_s": 1.4 * layer["backward_s"], "activation_bytes": layer["activation_bytes"] // 4}
         own |= {part: own[whole] for part, whole in PARTS if part in layer}
