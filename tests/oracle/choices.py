@@ -11,11 +11,11 @@ from itertools import product
 from math import ceil
 from typing import Any
 
+from oracle.scenarios import apart
 from partita.models.cluster import Cluster, Node
 from partita.models.layer import Layer, LayerOption
 from partita.models.problem import Problem
 from partita.models.quantities import as_choices
-from partita.models.tensor import SharedActivation, Tensor
 
 GROWING = (
     "forward_s",
@@ -34,10 +34,16 @@ Setting = tuple[str, int, int, int, int, int, int]
 
 @dataclass(frozen=True)
 class Case:
-    """One configuration, and the problem that it leaves."""
+    """One configuration, the problem that it leaves, and that of every scenario alone."""
 
     setting: Setting
     problem: Problem
+    each: tuple[Problem, ...]
+
+    @property
+    def plain(self) -> Problem:
+        """The problem of the first scenario alone, which has the stages and places of all of them."""
+        return self.each[0]
 
 
 def cases(problem: Problem) -> Iterator[Case]:
@@ -76,7 +82,8 @@ def cases(problem: Problem) -> Iterator[Case]:
             )
             model = grown(problem, size)
             setting = schedule.kind, schedule.chunks, tensor, data, near, int(count), size
-            yield Case(setting, problem.model_copy(update={"training": one, "cluster": cluster, "model": model}))
+            own = problem.model_copy(update={"training": one, "cluster": cluster, "model": model})
+            yield Case(setting, own, apart(own))
 
 
 def merged(cluster: Cluster, width: int, span: int) -> Cluster | None:
@@ -125,7 +132,10 @@ def grown(problem: Problem, size: int) -> Any:
     return model.model_copy(update=moved)
 
 
-def sizes(thing: Tensor | SharedActivation, factor: Fraction) -> dict[str, int]:
-    """Give the bytes of something that grows with the samples of a microbatch."""
+def sizes(thing: Any, factor: Fraction) -> dict[str, Any]:
+    """Give the bytes of something that grows with the samples of a microbatch, and those in its options."""
     own = {name: getattr(thing, name, None) for name in ("bytes", "gradient_bytes")}
-    return {name: ceil(size * factor) for name, size in own.items() if size is not None}
+    grown: dict[str, Any] = {name: ceil(size * factor) for name, size in own.items() if size is not None}
+    if getattr(thing, "options", ()):
+        grown["options"] = tuple(each.model_copy(update=sizes(each, factor)) for each in thing.options)
+    return grown

@@ -10,9 +10,10 @@ from oracle.memory import RankMemory
 from oracle.partitions import Partition
 from oracle.placements import node_of
 from oracle.pricing import Price, placement_of, price
+from oracle.scenarios import Over
 from oracle.search import METRICS, Plan, objective_value, places_of, plan_key
 from partita.models.answer import Answer, Candidate
-from partita.models.answer_plan import Stage
+from partita.models.answer_plan import Metrics, Stage
 from partita.models.problem import Problem
 
 MEMORY_ITEMS = (
@@ -27,6 +28,8 @@ MEMORY_ITEMS = (
     "total_bytes",
 )
 EXACT = 1e-9
+TIMES = ("iteration_time_s", "tokens_per_second", "bottleneck_time_s", "bubble_fraction")
+SIZES = ("peak_memory_bytes", "inter_node_bytes", "num_devices")
 
 
 def check_answer(problem: Problem, answer: Answer, plans: Sequence[Plan], tolerance: float) -> None:
@@ -66,14 +69,7 @@ def least_peaks(plans: Sequence[Plan]) -> list[int]:
 def check_candidate(problem: Problem, candidate: Candidate) -> None:
     """Check every figure of a candidate against its price."""
     cost = price_candidate(problem, candidate)
-    for metric in ("iteration_time_s", "tokens_per_second", "bottleneck_time_s", "bubble_fraction"):
-        expected = getattr(cost, metric)
-        if expected is not None:
-            expected = pytest.approx(expected, rel=EXACT, abs=EXACT if metric == "bubble_fraction" else 0)
-        assert getattr(candidate.metrics, metric) == expected, metric
-    assert candidate.metrics.peak_memory_bytes == cost.peak_memory_bytes
-    assert candidate.metrics.inter_node_bytes == cost.inter_node_bytes
-    assert candidate.metrics.num_devices == cost.num_devices
+    check_metrics(candidate.metrics, cost)
     _check_devices(problem, candidate, cost.rank_of)
     kind_of = {node.name: node.device for node in problem.cluster.expanded_nodes()}
     for stage in candidate.stages:
@@ -85,6 +81,16 @@ def check_candidate(problem: Problem, candidate: Candidate) -> None:
     tied = {weight.name: (list(weight.stages), weight.synchronised_bytes) for weight in candidate.tied_weights}
     several = {weight.name for weight in problem.model.weights if len(weight.layers) > 1}
     assert {name: tied.get(name) for name in several} == {name: cost.tied[name] for name in several}
+
+
+def check_metrics(metrics: Metrics, cost: Price | Over, times: Sequence[str] = TIMES) -> None:
+    """Check times to within rounding, and sizes."""
+    for metric in times:
+        expected = getattr(cost, metric)
+        if expected is not None:
+            expected = pytest.approx(expected, rel=EXACT, abs=EXACT if metric == "bubble_fraction" else 0)
+        assert getattr(metrics, metric) == expected, metric
+    assert [getattr(metrics, size) for size in SIZES] == [getattr(cost, size) for size in SIZES]
 
 
 def price_candidate(problem: Problem, candidate: Candidate) -> Price:

@@ -17,6 +17,7 @@ from oracle.random_schedules import EVERY_KIND
 from oracle.search import METRICS
 from oracle.ways import Way, count_ways, every_way, ranked
 from partita.models.errors import InvalidInput
+from partita.models.objective import metrics_of
 from partita.models.problem import Problem
 from strategies import PLENTY, Json, Maker, read
 
@@ -29,6 +30,7 @@ WHOLE = ("1f1b", "1f1b", "gpipe", "interleaved_1f1b", "looped_bfs", "forward_onl
 CHOSEN = ("choose", "stage")
 FIELDS = ("iteration_time_s", "peak_memory_bytes", "bottleneck_time_s", "num_devices", "inter_node_bytes")
 LIMITED = (*FIELDS, "tokens_per_second", "microbatches_per_second", "bubble_fraction")
+RATES = {"tokens_per_second", "bottleneck_time"}
 COUNTED = ("peak_memory_bytes", "num_devices", "inter_node_bytes")
 
 
@@ -145,9 +147,7 @@ class MixedMaker(Maker):
         selectors: list[Json] = [{"device": kind} for kind in problem["cluster"]["devices"]]
         selectors += [{"tensor_parallel": each} for each in listed(training["tensor_parallel"]) if each > 1]
         selectors += [{"microbatch_size": each} for each in listed(training["microbatch_size"])]
-        if self.maybe(0.1):
-            problem["scenarios"] = [{"name": "long", "share": 1.0}]
-            selectors.append({"scenario": "long"})
+        selectors += self.mix_scenarios(problem)
         for layer in problem["model"]["layers"]:
             if self.maybe(0.35):
                 chosen = self.random.sample(selectors, min(len(selectors), self.random.randint(1, 2)))
@@ -164,6 +164,30 @@ class MixedMaker(Maker):
                 self.add_option(layer, {"recompute": name})
             if self.maybe(0.3):
                 self.add_option(layer, self.random.choice(selectors) | {"recompute": "full"})
+
+    def mix_scenarios(self, problem: Json) -> list[Json]:
+        """Let batches be of one kind, or of two or three; give what options can be for."""
+        if self.maybe(0.7) or self.routing == "host":
+            return []
+        weights = [self.random.choice([1, 1, 2, 5]) for _ in range(self.random.choice([1, 2, 2, 3]))]
+        names = ["long", "short", "odd"][: len(weights)]
+        problem["scenarios"] = [
+            {"name": name, "share": weight / sum(weights)} for name, weight in zip(names, weights, strict=True)
+        ]
+        if self.maybe(0.4):
+            problem["scenarios"][0]["sequence_length"] = self.random.choice([7, 300])
+        problem["over_scenarios"] = self.random.choice(["expected", "expected", "worst"])
+        model = problem["model"]
+        for thing in (*model.get("tensors", ()), *model.get("shared_activations", ())):
+            thing["options"] = [{"scenario": name, "bytes": self.size()} for name in names if self.maybe(0.4)]
+            for option in thing["options"] if "gradient_bytes" in thing else ():
+                if self.maybe(0.5):
+                    option["gradient_bytes"] = self.size()
+        for layer in model["layers"]:
+            for name in names:
+                if self.maybe(0.4):
+                    self.add_option(layer, {"scenario": name})
+        return [{"scenario": name} for name in names]
 
     def mix_equals(self, model: Json) -> None:
         """Make neighboring layers equal: in a row, or side by side in a graph."""
@@ -238,11 +262,15 @@ def kind_of(schedule: str | Json) -> str:
 
 def _ask(random: Random, drawn: Json) -> None:
     """Draw the objective, memory, constraints and limits from all ways to run a problem."""
+    batches = {replicas * count * size for replicas, count, size in read(drawn).training.batches()}
+    if len(batches) > 1:
+        drawn["over_scenarios"] = "expected"  # of the worst scenario there is no rate to compare batches by
     problem = read(drawn)
     ways = list(every_way(problem))
-    batches = {replicas * count * size for replicas, count, size in problem.training.batches()}
     if len(batches) == 1:
         drawn["objective"] = _objective(random, ways)
+    if worst_only(problem) and metrics_of(read(drawn).objective) & RATES:
+        drawn["objective"] = random.choice(["iteration_time", "peak_memory"])
     drawn["search"] = {
         "candidates": random.randint(1, 6),
         "time_limit_s": 120.0,
@@ -302,6 +330,8 @@ def _limit(random: Random, drawn: Json, ways: Sequence[Way]) -> None:
     problem, field = read(drawn), random.choice(LIMITED)
     if field == "bubble_fraction" and busy_differs(problem):
         return
+    if worst_only(problem) and field in ("tokens_per_second", "microbatches_per_second", "bottleneck_time_s"):
+        return
     values = sorted({_value(plan, field) for plan in ranked(problem, ways)})
     pairs = [(low, high) for low, high in pairwise(values) if high > low * (1 + 1e-5) and low > 0]
     if not pairs:
@@ -324,4 +354,9 @@ def busy_differs(problem: Problem) -> bool:
     """Tell whether plans keep the devices busy for different times, so that the bubble cannot be limited."""
     several = len({node.device for node in problem.cluster.nodes}) > 1
     chosen = problem.constraints.recompute in CHOSEN
-    return several or chosen or problem.training.communication == "blocking"
+    return several or chosen or problem.training.communication == "blocking" or len(problem.scenarios) > 1
+
+
+def worst_only(problem: Problem) -> bool:
+    """Tell whether the longest of several scenarios counts, of which rates and bottlenecks cannot be asked for."""
+    return len(problem.scenarios) > 1 and problem.over_scenarios == "worst"

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from oracle.choices import Setting, cases
-from oracle.comparison import EXACT, check_candidate, key_of, price_candidate
+from oracle.choices import Case, Setting, cases
+from oracle.comparison import EXACT, TIMES, check_candidate, check_metrics, key_of, price_candidate
+from oracle.facts import read_facts
+from oracle.pricing import Price
+from oracle.scenarios import Over, over
 from oracle.search import places_of, plan_key
 from oracle.ways import Level, Way, levels_of
 from partita.models.answer import Answer, Candidate
@@ -18,20 +21,19 @@ def check_ranking(problem: Problem, answer: Answer, plans: Sequence[Way], tolera
     assert (answer.infeasibility is None) == bool(plans)
     assert len(answer.candidates) == min(problem.search.candidates, len(plans)), f"of {len(plans)} plans"
     assert [candidate.rank for candidate in answer.candidates] == list(range(1, len(answer.candidates) + 1))
-    levels, alone = levels_of(problem.objective), {case.setting: case.problem for case in cases(problem)}
+    levels, alone = levels_of(problem.objective), {case.setting: case for case in cases(problem)}
     found = []
     for candidate, plan in zip(answer.candidates, plans, strict=False):
         check_spread(problem, candidate)
         setting, first = setting_of(candidate), on_first_nodes(candidate)
-        check_candidate(alone[setting], first)
-        price = price_candidate(alone[setting], first)
+        price = check_figures(alone[setting], first)
         for level in levels:
             expected = pytest.approx(level(plan.price), rel=tolerance, abs=0)
             assert level(price) == expected, f"rank {candidate.rank}: {level(price)}, not {plan}"
-        found.append((setting, *key_of(alone[setting], first)))
+        found.append((setting, *key_of(alone[setting].plain, first)))
     assert len(set(found)) == len(found), "no plan twice"
     keys = {
-        (setting, *plan_key(places_of(alone[setting]), partition, placement))
+        (setting, *plan_key(places_of(alone[setting].plain), partition, placement))
         for setting, partition, placement in (plan.key for plan in plans)
     }
     assert set(found) <= keys
@@ -40,6 +42,27 @@ def check_ranking(problem: Problem, answer: Answer, plans: Sequence[Way], tolera
         assert peaks == least_peaks(plans, levels)[: len(peaks)], "plans of one value come in the order of peak memory"
     if plans:
         check_bound(problem, answer, plans[0], tolerance)
+
+
+def check_figures(case: Case, candidate: Candidate) -> Price | Over:
+    """Check all figures of a candidate, over all scenarios and in each; give its price."""
+    if len(case.each) == 1:
+        check_candidate(case.plain, candidate)
+        return price_candidate(case.plain, candidate)
+    prices = [price_candidate(one, candidate) for one in case.each]
+    cost = over(case.problem, prices, [read_facts(one).tokens for one in case.each])
+    spans = sorted(price.timing.run.makespan_s for price in prices)
+    tie = case.problem.over_scenarios == "worst" and spans[-1] - spans[-2] <= EXACT * spans[-1]
+    check_metrics(candidate.metrics, cost, ("iteration_time_s",) if tie else TIMES)
+    scenarios = case.problem.scenarios
+    assert [(each.name, each.share) for each in candidate.scenarios] == [(each.name, each.share) for each in scenarios]
+    for result, price in zip(candidate.scenarios, prices, strict=True):
+        check_metrics(result.metrics, price)
+    longest = max(candidate.scenarios, key=lambda each: each.metrics.iteration_time_s)
+    (shown,) = [number for number, each in enumerate(scenarios) if each.name == candidate.scenario]
+    assert candidate.scenarios[shown].metrics.iteration_time_s == longest.metrics.iteration_time_s
+    check_candidate(case.each[shown], candidate.as_shown)
+    return cost
 
 
 def check_bound(problem: Problem, answer: Answer, best: Way, tolerance: float) -> None:

@@ -1,145 +1,52 @@
-"""Random problems with several scenarios, and the prices of all their plans: of each scenario apart, then of all."""
+"""What a plan costs over several scenarios: priced in each of them apart, then put together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
-from random import Random
+from typing import Any
 
-from oracle.facts import read_facts
-from oracle.partitions import Partition, partitions, stage_counts
-from oracle.placements import Placement
-from oracle.pricing import Price, facts_of_plan, kinds_of, price_partition
-from oracle.search import (
-    CLOSE,
-    Plan,
-    every_plan,
-    keeps_limits,
-    memory_limit,
-    objective_value,
-    places_of,
-)
-from oracle.ways import choices_of_options
+from oracle.memory import RankMemory
+from oracle.pricing import Price
 from partita.models.problem import Problem
-from strategies import Json, read, seeded_problem
-
-COSTS = ("forward_s", "backward_s", "activation_bytes", "workspace_bytes", "output_bytes")
-PARTS = (("weight_gradient_s", "backward_s"), ("weight_gradient_bytes", "activation_bytes"))
-NAMES = ("short", "long", "odd")
-MOST_PLANS, MOST_CHOOSING = 100, 3
-"""Plans before recompute is chosen, and layers that choose, so that all can be tried in every scenario."""
+from partita.models.scenario import Scenario
 
 
-def problem_of_scenarios(seed: int) -> Json:
-    """Give the random problem of a seed with two or three scenarios that some layers, tensors and storages mind."""
-    random = Random(seed)
-    for number in count():
-        problem = seeded_problem(1000 * seed + number)
-        if "scenarios" in problem:
-            continue
-        host = problem["training"].get("routing") == "host" or "bubble_fraction" in problem.get("limits", {})
-        if host or not 1 < len(every_plan(read(problem))) <= MOST_PLANS:
-            continue
-        names = NAMES[: random.randint(2, 3)]
-        weights = [random.choice([1, 1, 2, 5]) for _ in names]
-        problem["scenarios"] = [{"name": n, "share": w / sum(weights)} for n, w in zip(names, weights, strict=True)]
-        if random.random() < 0.4:
-            problem["scenarios"][0]["sequence_length"] = random.choice([7, 300])
-        problem["over_scenarios"] = random.choice(["expected", "expected", "worst"])
-        if problem["over_scenarios"] == "worst":
-            problem["objective"] = random.choice(["iteration_time", "iteration_time", "peak_memory"])
-        _vary(random, problem, names)
-        _give_ways(random, problem)
-        _relax(random, problem)
-        return problem
-    raise AssertionError("the seeds never end")
+def apart(problem: Problem) -> tuple[Problem, ...]:
+    """Give the problem of every scenario alone; without any, the problem itself."""
+    if not problem.scenarios:
+        return (problem,)
+    return tuple(_alone(problem, scenario) for scenario in problem.scenarios)
 
 
-def _give_ways(random: Random, problem: Json) -> None:
-    """Give some problems a second kind of device, or recompute to choose."""
-    for layer in problem["model"]["layers"]:
-        for option in layer.get("options", []):
-            if "scenario" not in option:
-                option.pop("output_bytes", None)  # neither a kind of device nor recompute changes what a layer sends
-    nodes = problem["cluster"]["nodes"]
-    if len(nodes) > 1 and random.random() < 0.3:
-        problem["cluster"]["devices"]["slow"] = problem["cluster"]["devices"]["gpu"] | {"speed": 0.4}
-        nodes[-1]["device"] = "slow"
-    layers = [layer for layer in problem["model"]["layers"] if layer.get("backward_s")]
-    splits = any(schedule.splits for schedule in read(problem).training.schedules)
-    if splits or not layers or random.random() < 0.7:
-        return
-    problem.setdefault("constraints", {})["recompute"] = random.choice(["choose", "stage"])
-    for layer in random.sample(layers, min(MOST_CHOOSING, len(layers))):
-        own = {"backward_s": 1.4 * layer["backward_s"], "activation_bytes": layer["activation_bytes"] // 4}
-        own |= {part: own[whole] for part, whole in PARTS if part in layer}
-        kept = [each for each in layer.get("options", []) if "recompute" not in each]
-        layer["options"] = [*kept, {"recompute": "full"} | own]
-
-
-def _vary(random: Random, problem: Json, names: Sequence[str]) -> None:
-    """Give some layers, tensors and storages other costs in some scenarios."""
-    model, far = problem["model"], random.choice([1.5, 4])
-    for layer in model["layers"]:
-        layer["options"] = [each for each in layer.get("options", []) if "scenario" not in each]
-        for name in names:
-            own = {
-                cost: layer[cost] * random.choice([0, 1 / far, far])
-                if cost.endswith("_s")
-                else layer[cost] * random.randint(0, 3)
-                for cost in COSTS
-                if cost in layer and random.random() < 0.4
-            }
-            for part, whole in PARTS:
-                if whole in own and part in layer:
-                    own[part] = own[whole] * random.choice([0, 1])
-            if own:
-                layer["options"].append({"scenario": name} | own)
-        if not layer["options"]:
-            del layer["options"]
-    for sized in (*(model.get("tensors") or ()), *model.get("shared_activations", ())):
-        sized["options"] = [
-            {"scenario": name, "bytes": sized["bytes"] * random.randint(0, 4) // 2}
-            for name in names
-            if random.random() < 0.4
-        ]
-        if "gradient_bytes" in sized:
-            for option in sized["options"]:
-                if random.random() < 0.5:
-                    option["gradient_bytes"] = sized["gradient_bytes"] // 2
-
-
-def _relax(random: Random, problem: Json) -> None:
-    """Draw memory and limits anew from what the plans need in all scenarios."""
-    kept = problem.pop("limits", {})
-    devices = problem["cluster"]["devices"]
-    for device in devices.values():
-        device["memory_bytes"] = 2**50
-    plans = all_plans(read(problem))
-    if not plans:
-        return
-    peaks = sorted({plan.price.peak_memory_bytes for plan in plans})
-    for device in devices.values():
-        if random.random() < 0.6:
-            device["memory_bytes"] = max(1, random.choice(peaks), device.get("reserve_bytes", 0))
-    values = sorted(plan.price.iteration_time_s for plan in plans)
-    if kept and random.random() < 0.5:
-        problem["limits"] = {"iteration_time_s": random.choice(values) * 1.000001 + 1e-12}
-
-
-def alone(problem: Problem, name: str) -> Problem:
+def _alone(problem: Problem, scenario: Scenario) -> Problem:
     """Give the problem of one scenario, everything that is meant for others left out."""
-    plain = problem.model_dump(mode="json", by_alias=True)
-    (scenario,) = [each for each in plain["scenarios"] if each["name"] == name]
-    plain["scenarios"] = [{"name": name, "share": 1.0}]
-    if scenario["sequence_length"] is not None:
-        plain["training"]["sequence_length"] = scenario["sequence_length"]
-    for sized in (*(plain["model"]["tensors"] or ()), *plain["model"]["shared_activations"]):
-        for option in sized.pop("options"):
-            if option.pop("scenario") == name:
-                sized |= option
-    for layer in plain["model"]["layers"]:
-        layer["options"] = [each for each in layer["options"] if each["scenario"] in (None, name)]
-    return read(plain)
+    model = problem.model
+    layers = [
+        layer.model_copy(update={"options": tuple(o for o in layer.options if o.scenario in (None, scenario.name))})
+        for layer in model.layers
+    ]
+    changed: dict[str, Any] = {"layers": tuple(layers)}
+    for field in ("tensors", "shared_activations"):
+        things = getattr(model, field)
+        changed[field] = things and tuple(_sized(thing, scenario.name) for thing in things)
+    length = scenario.sequence_length or problem.training.sequence_length
+    return problem.model_copy(
+        update={
+            "model": model.model_copy(update=changed),
+            "training": problem.training.model_copy(update={"sequence_length": length}),
+            "scenarios": (Scenario(name=scenario.name, share=1.0),),
+        }
+    )
+
+
+def _sized(thing: Any, scenario: str) -> Any:
+    """Give a tensor or a shared activation with the bytes of a scenario; a gradient not given is as large as that."""
+    own: dict[str, Any] = {"options": ()}
+    for option in thing.options:
+        if option.scenario == scenario:
+            own["bytes"] = option.bytes
+            if hasattr(option, "gradient_bytes"):
+                own["gradient_bytes"] = option.gradient_bytes
+    return thing.model_copy(update=own)
 
 
 @dataclass(frozen=True)
@@ -153,10 +60,16 @@ class Over:
     bubble_fraction: float | None
     inter_node_bytes: int
     num_devices: int
-    prices: list[Price]
+    prices: Sequence[Price]
+
+    @property
+    def ranks(self) -> list[RankMemory]:
+        """The memory of every rank in the scenario that needs most there."""
+        of_rank = zip(*(price.ranks for price in self.prices), strict=True)
+        return [max(ranks, key=lambda rank: rank.total_bytes) for ranks in of_rank]
 
 
-def over(problem: Problem, prices: list[Price], tokens: Sequence[int]) -> Over:
+def over(problem: Problem, prices: Sequence[Price], tokens: Sequence[int]) -> Over:
     """Add up what a plan costs in every scenario: the mean of times, or the longest; the largest of sizes."""
     shares = [scenario.share for scenario in problem.scenarios]
     sizes = {
@@ -191,45 +104,3 @@ def over(problem: Problem, prices: list[Price], tokens: Sequence[int]) -> Over:
         **sizes,
         prices=prices,
     )
-
-
-def price_over(
-    problem: Problem,
-    each: Sequence[Problem],
-    partition: Partition,
-    placement: Placement,
-    options: Sequence[str | None] | None = None,
-) -> Over:
-    """Price a plan over all scenarios; ``each`` is the problem of every scenario alone."""
-    facts = [facts_of_plan(one, partition, placement, options) for one in each]
-    prices = [price_partition(one, own, partition, placement) for one, own in zip(each, facts, strict=True)]
-    return over(problem, prices, [own.tokens for own in facts])
-
-
-def all_plans(problem: Problem) -> list[Plan]:
-    """Give every plan that keeps memory in all scenarios, and the limits, best first."""
-    each = [alone(problem, scenario.name) for scenario in problem.scenarios]
-    sign = -1 if problem.objective == "tokens_per_second" else 1
-    return sorted(_plans(problem, each, sign), key=lambda plan: sign * plan.value)
-
-
-def _plans(problem: Problem, each: Sequence[Problem], sign: int) -> Iterator[Plan]:
-    facts, places = read_facts(each[0]), places_of(each[0])
-    for stages in stage_counts(each[0]):
-        for placement in places.placements(facts.ranks_for(stages)):
-            limits = [memory_limit(each[0], facts, kind) for kind in kinds_of(each[0], placement)]
-            for partition in partitions(each[0], stages):
-                found = []
-                for options in choices_of_options(each[0], partition):
-                    cost = price_over(problem, each, partition, placement, options)
-                    fits = all(
-                        rank.total_bytes <= most
-                        for price in cost.prices
-                        for rank, most in zip(price.ranks, limits, strict=True)
-                    )
-                    if fits and keeps_limits(problem, cost):
-                        found.append(Plan(objective_value(problem, cost), partition, placement, cost))
-                if found:
-                    best = min(sign * plan.value for plan in found)
-                    equal = [plan for plan in found if sign * plan.value - best <= CLOSE * abs(best)]
-                    yield min(equal, key=lambda plan: plan.price.peak_memory_bytes)

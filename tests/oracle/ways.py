@@ -10,11 +10,12 @@ from oracle.orders import ranks_of_stages
 from oracle.partitions import Partition, keeps_constraints, partitions, stage_counts
 from oracle.placements import Placement
 from oracle.pricing import Price, kinds_of, price_partition
+from oracle.scenarios import Over, over
 from oracle.search import CLOSE, METRICS, keeps_limits, places_of
 from partita.models.objective import Objective
 from partita.models.problem import Problem
 
-Level = Callable[[Price], float]
+Level = Callable[[Price | Over], float]
 """What is minimized of a plan's price."""
 
 
@@ -25,7 +26,7 @@ class Way:
     case: Case
     partition: Partition
     placement: Placement
-    price: Price
+    price: Price | Over
 
     @property
     def key(self) -> tuple[Setting, Partition, Placement]:
@@ -36,8 +37,8 @@ class Way:
 def every_way(problem: Problem) -> Iterator[Way]:
     """Price every allowed partition of every configuration in every placement by all options, whatever it needs."""
     for case in cases(problem):
-        alone, facts = case.problem, read_facts(case.problem)
-        known: dict[object, Facts] = {}
+        alone, facts = case.plain, read_facts(case.plain)
+        known: dict[object, list[Facts]] = {}
         for count in stage_counts(alone):
             rank_of = ranks_of_stages(facts.orders_for(count))
             for partition, placement in product(
@@ -47,20 +48,25 @@ def every_way(problem: Problem) -> Iterator[Way]:
                 kinds = tuple(of_rank[rank_of[stage]] for stage in partition)
                 for options in choices_of_options(alone, partition):
                     if (kinds, options) not in known:
-                        known[kinds, options] = read_facts(alone, kinds, options)
-                    price = price_partition(alone, known[kinds, options], partition, placement)
-                    yield Way(case, partition, placement, price)
+                        known[kinds, options] = [read_facts(one, kinds, options) for one in case.each]
+                    yield Way(case, partition, placement, price_of(case, known[kinds, options], partition, placement))
+
+
+def price_of(case: Case, facts: Sequence[Facts], partition: Partition, placement: Placement) -> Price | Over:
+    """Price a plan of a configuration from its facts in every scenario."""
+    prices = [price_partition(one, own, partition, placement) for one, own in zip(case.each, facts, strict=True)]
+    return prices[0] if len(prices) == 1 else over(case.problem, prices, [own.tokens for own in facts])
 
 
 def count_ways(problem: Problem, most: int) -> int:
-    """Count the ways, up to a few more than ``most``."""
+    """Count the ways in all scenarios, up to a few more than ``most``."""
     total = 0
     for case in cases(problem):
-        facts, places = read_facts(case.problem), places_of(case.problem)
-        for count in stage_counts(case.problem):
-            placements = len(places.placements(facts.ranks_for(count)))
-            for partition in partitions(case.problem, count) if placements else ():
-                total += placements * sum(1 for _ in choices_of_options(case.problem, partition))
+        facts, places = read_facts(case.plain), places_of(case.plain)
+        for count in stage_counts(case.plain):
+            placements = len(places.placements(facts.ranks_for(count))) * len(case.each)
+            for partition in partitions(case.plain, count) if placements else ():
+                total += placements * sum(1 for _ in choices_of_options(case.plain, partition))
                 if total > most:
                     return total
     return total
@@ -84,7 +90,7 @@ def choices_of_options(problem: Problem, partition: Partition) -> Iterator[tuple
 def ranked(problem: Problem, ways: Iterable[Way]) -> list[Way]:
     """Give the plans that are allowed, each by its best option, the best first; of equal ones any first."""
     plans: dict[object, list[Way]] = {}
-    facts = {case.setting: read_facts(case.problem) for case in cases(problem)}
+    facts = {case.setting: read_facts(case.plain) for case in cases(problem)}
     for way in ways:
         if keeps_constraints(problem, facts[way.case.setting], way.partition) and fits(problem, way):
             plans.setdefault(way.key, []).append(way)
