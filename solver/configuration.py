@@ -11,27 +11,27 @@ from functools import cached_property
 
 import numpy as np
 
-from partita.solver.arrays import IntArray
 from partita.solver.bounds import least_metrics
+from partita.solver.branching import Trials, networks_worth
 from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline, TimeOver
-from partita.solver.divisions import balanced_sizes, uniform_sizes
 from partita.solver.domains import Domains, any_stage, pinned, within_window, within_work
 from partita.solver.figures import MOST_TICKS, longest_time
-from partita.solver.group_moves import GroupSearch
-from partita.solver.kinds import by_time_of_kind, orders_of_kinds
-from partita.solver.local_search import LocalSearch, learn, stages_of
+from partita.solver.first_plans import FirstPlans
+from partita.solver.local_search import learn
 from partita.solver.measure import graph_of
 from partita.solver.plans import Judged, Plan, Signature
 from partita.solver.program.builder import Limits, Request, Setting, StageProgram
 from partita.solver.pruning import Cutoffs, most_work, prune
 from partita.solver.rank_network import TooManySteps
-from partita.solver.rank_search import RankSearch, Trials, networks_worth
+from partita.solver.rank_search import RankSearch
 from partita.solver.rank_sums import two_tracks
+from partita.solver.seat_search import SeatSearch
+from partita.solver.seat_space import SeatSpace, seat_space
 from partita.solver.targets import WEIGHTED
 from partita.solver.tools import Tools
-from partita.solver.warm_start import NO_LIMIT, Frame, Price, by_memory, by_time, smallest_maximum
+from partita.solver.warm_start import Frame
 
 MOST_VARIABLES = 200_000
 """A program of more thresholds than this is not built: it would not be solved, and building it takes a minute."""
@@ -86,77 +86,16 @@ class Configuration:
         return CutPool(self._setting.graph)
 
     @cached_property
-    def _search(self) -> LocalSearch:
-        return LocalSearch(self.tools.view, self._frame, self.tools.judge, self._pool, self.tools.plans)
+    def _seats(self) -> SeatSpace | None:
+        return seat_space(self.tools.view, self._frame, self.tools.judge.capacities)
 
     @cached_property
-    def _moves(self) -> GroupSearch:
-        return GroupSearch(self.tools.judge, self.tools.plans)
+    def _first(self) -> FirstPlans:
+        return FirstPlans(self.tools, self._frame, self._pool, self._seats)
 
     def warm_up(self, deadline: Deadline) -> None:
         """Find first plans by dynamic programming and improve them by moves."""
-        tools, frame = self.tools, self._frame
-        judge, tactics, view = tools.judge, tools.tactics, tools.view
-        if not (tactics.warm_start or tactics.starting_cuts):
-            return
-        for sizes in (uniform_sizes(view.size, self.num_stages), balanced_sizes(view.work, self.num_stages)):
-            if not deadline.passed or tools.plans.best(set()) is None:
-                self._start_from(np.concatenate([[0], np.cumsum(sizes)]), deadline, improve=False)
-        try:
-            first: Price = by_memory if judge.metric == "peak_memory" else by_time
-            cuts = smallest_maximum(view, frame, first, deadline)
-            if judge.target.counts("peak_memory") and first is by_time:
-                self._start_from_cuts(smallest_maximum(view, frame, by_memory, deadline), deadline)
-            if cuts is None and self._pool is not None:  # a path cut is valid whether or not its plan fits
-                cuts = smallest_maximum(view, frame.within(NO_LIMIT), by_time, deadline)
-        except TimeOver:
-            return
-        self._start_from_cuts(cuts, deadline)
-        if len(judge.instance.topology.kinds) > 1 and judge.metric != "peak_memory" and not self.optional:
-            self._start_by_kinds(deadline)
-
-    def _start_by_kinds(self, deadline: Deadline) -> None:
-        """Start from plans that give every kind of device what it can do, the kinds in one order after another."""
-        judge, frame, view = self.tools.judge, self._frame, self.tools.view
-        for location in orders_of_kinds(judge.instance.topology, judge.figures, frame.pipeline.num_ranks):
-            kind = judge.instance.topology.kind_of[location[frame.pipeline.rank_of]]
-            price = by_time_of_kind(judge.figures, judge.groups, kind, judge.capacities)
-            try:
-                cuts = smallest_maximum(view, frame, price, deadline)
-            except TimeOver:
-                return
-            if cuts is not None:
-                self._start_from(cuts, deadline, location=location)
-
-    def _start_from_cuts(self, cuts: IntArray | None, deadline: Deadline) -> None:
-        """Start from a plan of intervals, its empty stages left out, if there is one."""
-        if cuts is not None:
-            self._start_from(cuts[np.flatnonzero(np.append(np.diff(cuts) > 0, True))], deadline)
-
-    def _start_from(
-        self, cuts: IntArray, deadline: Deadline, improve: bool = True, location: IntArray | None = None
-    ) -> None:
-        """Keep a plan of intervals and its paths, and improve it; its ranks are placed in order if not otherwise."""
-        tools, judge = self.tools, self.tools.judge
-        if location is None:
-            location = judge.instance.topology.in_order(judge.instance.num_ranks(len(cuts) - 1))
-        if location is None:
-            return
-        plan = Plan(stages_of(cuts), location)
-        if self._pool is not None and tools.tactics.starting_cuts and plan.num_stages == self.num_stages:
-            starting_cuts(self._pool, judge.measure(plan).row, deadline)
-        judged = judge.judge([plan])[0] if tools.tactics.warm_start else None
-        if judged is not None:
-            tools.plans.add(judged)
-            if improve:
-                self._improve(judged, True, deadline)
-
-    def _improve(self, judged: Judged, of_intervals: bool, deadline: Deadline) -> None:
-        """Improve a plan by the moves that suit it: of boundaries where its stages are intervals, and of groups."""
-        if of_intervals:
-            judged = self._search.improve(judged, deadline)
-        if not self.tools.judge.groups.total_order:
-            self._moves.improve(judged, deadline)
+        self._first.find(deadline)
 
     def among_equals(self, tools: Tools) -> "Configuration":
         """Give the search for plans of the same stages by another judge, with all cuts that are known."""
@@ -194,6 +133,10 @@ class Configuration:
                     return self._proven(cutoff)
                 if best is not None and self._by_ranks(best, excluded, domains, deadline, on_bound):
                     continue
+                if self._seats is not None:
+                    domains = self._domains(cutoff, deadline, self._seats)
+                    if domains is None or domains.empty:
+                        return self._proven(cutoff)
                 if cutoff is not None:
                     self._bisect_bound(domains, cutoff, deadline)
             except TimeOver:
@@ -225,7 +168,7 @@ class Configuration:
             self._learned_from = best.signature
             starting_cuts(self._pool, best.measures.row, deadline)
             if self.tools.judge.groups.total_order:
-                self._search.learn_from_neighbors(best, deadline)
+                self._first.search.learn_from_neighbors(best, deadline)
 
     def _limits(self, cutoff: int | None) -> Limits:
         judge = self.tools.judge
@@ -245,8 +188,8 @@ class Configuration:
             sums=tuple((target, value) for target, value in bounds if target.name == WEIGHTED),
         )
 
-    def _domains(self, cutoff: int | None, deadline: Deadline) -> Domains | None:
-        """Give what is left to decide for plans within the cutoff; None where nothing is."""
+    def _domains(self, cutoff: int | None, deadline: Deadline, seats: SeatSpace | None = None) -> Domains | None:
+        """Give what is left to decide for plans within the cutoff, and on their seats if known; None for nothing."""
         tools, judge = self.tools, self.tools.judge
         tools.counters.cuts = max(tools.counters.cuts, 0 if self._pool is None else len(self._pool))
         limits = self._limits(cutoff)
@@ -258,7 +201,10 @@ class Configuration:
         groups = judge.groups
         domains = any_stage(groups, self.num_stages, tools.ancestry)
         if tools.tactics.pruning and groups.total_order:
-            window = prune(tools.view, frame, cutoffs, self._pool, deadline)
+            if seats is None:
+                window = prune(tools.view, frame, cutoffs, self._pool, deadline)
+            else:
+                window = seats.window(cutoffs, self._pool, deadline, limits.memory)
             if window is None:
                 return None
             domains = within_window(groups, window)
@@ -274,7 +220,7 @@ class Configuration:
         low, high = self.bound, cutoff
         for _ in range(BISECTIONS):
             middle = (low + high) // 2
-            left = self._domains(middle, deadline)
+            left = self._domains(middle, deadline, self._seats)
             if left is None or left.empty:
                 low = self.bound = middle + 1
             else:
@@ -300,15 +246,22 @@ class Configuration:
         part = deadline.part(RANKS_SHARE)
         trials = Trials(tools, self._pool, best, excluded)
         size = int((domains.latest - domains.earliest).sum())
-        search = RankSearch(tools.view, self._frame, self._pool, trials, self._cutoffs, networks_worth(size))
-        try:
-            for bound in search.prove(best.objective, self.bound, tools.backend.resolution, part):
-                self.bound = max(self.bound, bound)
-                on_bound(self.bound)
-                if self.bound > (self._cutoff(best) or 0):
-                    break
-        except (TimeOver, TooManySteps):
-            pass
+        given = (tools.view, self._frame, self._pool, trials, self._cutoffs, networks_worth(size))
+        searches: list[RankSearch | SeatSearch] = [RankSearch(*given)]
+        if self._seats is not None:
+            searches.insert(0, SeatSearch(self._seats, *given))
+        for search in searches:
+            try:
+                for bound in search.prove(best.objective, self.bound, tools.backend.resolution, part):
+                    self.bound = max(self.bound, bound)
+                    on_bound(self.bound)
+                    if self.bound > (self._cutoff(best) or 0):
+                        break
+            except TooManySteps:
+                continue
+            except TimeOver:
+                pass
+            break
         return True
 
     def _cutoffs(self, most: int | None) -> Cutoffs:
@@ -386,7 +339,7 @@ class Configuration:
         if self._pool is not None and plan.num_stages == self.num_stages:
             news = learn(self._pool, measured) > 0
         if judged is not None and tools.tactics.warm_start:
-            self._improve(judged, judge.groups.total_order, deadline)
+            self._first.improve(judged, judge.groups.total_order, deadline)
         return judged, news
 
 

@@ -6,7 +6,7 @@ they are left out here, which makes times and memory lower bounds; every plan is
 same holds where a rank runs several stages: then nothing may be sent, and what is shared counts once for all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,26 +159,31 @@ class IntervalView:
 
         Without paths between nodes both are equal.
         """
-        cases = [self._least_of_case(*each) for each in zip(self.instance.cases, self.figures.cases, strict=True)]
-        least, between = zip(*cases, strict=True)
-        return np.concatenate(least), np.concatenate(between)
-
-    def _least_of_case(self, case: Instance, figures: Figures) -> tuple[IntArray, IntArray]:
-        """Give the least transfer times of one scenario, shape (2, G + 1) each."""
-        topology, edges = case.topology, case.edges
-        nothing = np.zeros((2, self.size + 1), dtype=np.int64)
+        topology = self.instance.topology
         if self.instance.routing == "host":
+            nothing = np.zeros((2 * len(self.instance.cases), self.size + 1), dtype=np.int64)
             return nothing, nothing
+        by_place = [topology.inside_classes, topology.between_classes]
+        least = [self.transfers(classes) for classes in by_place if classes] or [self.transfers(())]
+        return np.asarray(np.min(least, axis=0)), least[-1]
+
+    def transfers(self, classes: Sequence[int]) -> IntArray:
+        """Give the least time of the forward and the backward transfer across every position, shape (D, G + 1).
+
+        Parameters
+        ----------
+        classes
+            The classes of path to choose from, none for no transfer; not where transfers go by the host.
+        """
         passes = np.array([[1], [int(self.instance.trains)]])
-        least = []
-        for classes in (topology.inside_classes, topology.between_classes):
+        found = []
+        for case, figures in zip(self.instance.cases, self.figures.cases, strict=True):
             prices = []
             for c in classes:
-                moved = (figures.transfer(edges.forward_bytes, c), figures.transfer(edges.backward_bytes, c))
+                moved = [figures.transfer(sizes, c) for sizes in case.edges.sizes]
                 prices.append((figures.latency[c] + self._across_positions(*moved)) * passes)
-            if prices:
-                least.append(np.min(prices, axis=0))
-        return (np.min(least, axis=0), least[-1]) if least else (nothing, nothing)
+            found.append(np.min(prices, axis=0) if prices else np.zeros((2, self.size + 1), dtype=np.int64))
+        return np.concatenate(found)
 
     def endings(self, deadline: Deadline) -> Iterator[Ending]:
         """Go through all intervals, by their ends in ascending order.

@@ -1,17 +1,26 @@
 """Times and first plans where nodes have several kinds of device."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice, permutations
 
 import numpy as np
 
 from partita.solver.arrays import FloatArray, IntArray
 from partita.solver.costs import sum_by
+from partita.solver.deadline import Deadline
 from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
-from partita.solver.intervals import Ending
+from partita.solver.intervals import Ending, IntervalView
+from partita.solver.local_search import stages_of
+from partita.solver.plans import Judge, Plan
+from partita.solver.rank_network import TooManySteps
+from partita.solver.seat_space import SeatSpace
 from partita.solver.topology import Topology
-from partita.solver.warm_start import Price
+from partita.solver.warm_start import Frame, Price, smallest_maximum
+
+Start = tuple[IntArray, IntArray]
+"""Where stages start, and the end, shape (S + 1,); the location of every rank."""
 
 MOST_ORDERS = 6
 """Orders of the kinds that are tried for a first plan."""
@@ -64,3 +73,36 @@ def by_time_of_kind(figures: Figures, groups: Groups, kind: IntArray, capacities
         return np.asarray(np.where(memory <= capacities[kind][:, None], loads, np.inf))
 
     return price
+
+
+def plans_by_kind(
+    judge: Judge, view: IntervalView, frame: Frame, space: SeatSpace | None, deadline: Deadline
+) -> Iterator[Start]:
+    """Give plans that leave every kind of device what it can do.
+
+    Parameters
+    ----------
+    space
+        Where it is known, the best of its first plans is given; else one for every order of the kinds.
+
+    Raises
+    ------
+    TimeOver
+        When the deadline passes.
+    """
+    if space is not None:
+        with suppress(TooManySteps):
+            starts = list(space.first_plans(deadline))
+            judged = judge.judge([Plan(stages_of(cuts), location) for cuts, location in starts]) if starts else []
+            fine = [(each.key, number) for number, each in enumerate(judged) if each is not None]
+            if fine:
+                yield starts[min(fine)[1]]
+            return
+    topology = judge.instance.topology
+    for location in orders_of_kinds(topology, judge.figures, frame.pipeline.num_ranks):
+        kind = topology.kind_of[location[frame.pipeline.rank_of]]
+        cuts = smallest_maximum(
+            view, frame, by_time_of_kind(judge.figures, judge.groups, kind, judge.capacities), deadline
+        )
+        if cuts is not None:
+            yield cuts, location

@@ -74,7 +74,7 @@ def prune(
         low, high = corridor.low, corridor.high
     if int(((high - low + 1)[:-1] * (high - low + 1)[1:]).sum()) > MOST_INTERVALS:
         return Window(low, high, None)
-    allowed = _fitting(view, frame, cutoffs, (low, high), deadline)
+    allowed = fitting(view, frame, cutoffs, (low, high), deadline)
     network = RankNetwork.of_intervals(low, high, allowed)
     if pool is not None and cutoffs.makespan is not None and len(pool):
         sweep(network, view, pool, cutoffs.makespan, deadline)
@@ -209,7 +209,7 @@ def _cut_limits(
     return found
 
 
-def _fitting(
+def fitting(
     view: IntervalView, frame: Frame, cutoffs: Cutoffs, window: tuple[IntArray, IntArray], deadline: Deadline
 ) -> list[BoolArray]:
     """Tell which intervals within the windows fit into memory and the bottleneck's cutoff."""

@@ -1,7 +1,11 @@
 """Ruling out by all path cuts what no plan within a makespan can contain, the most useful cuts first."""
 
+from collections.abc import Callable
+from typing import Protocol
+
 import numpy as np
 
+from partita.solver.arrays import IntArray, Times
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
@@ -23,14 +27,43 @@ def sweep(network: RankNetwork, view: IntervalView, pool: CutPool, most: int, de
     TimeOver
         When the deadline passes.
     """
+
+    def ruling() -> Ruling:
+        paths, prices = price(view, pool, *network.window())
+        return lambda chosen: network.rule_out(network.costs(paths.part(chosen), prices), most, deadline)
+
+    sweep_by(network, pool, most, ruling)
+
+
+class Sweepable(Protocol):
+    """A network whose steps are ruled out."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no way through."""
+
+    @property
+    def size(self) -> int:
+        """How many steps there are."""
+
+    def drop_dead_ends(self) -> None:
+        """Drop what no way passes through."""
+
+
+Ruling = Callable[[IntArray], Times]
+"""Rules out steps by some of the cuts of a pool, by number, and gives the lengths of their shortest ways."""
+
+
+def sweep_by(network: Sweepable, pool: CutPool, most: int, ruling: Callable[[], Ruling]) -> None:
+    """Rule out steps as ``sweep`` does; ``ruling`` prices the network as it stands and gives what rules them out."""
     for _ in range(SWEEPS):
         before = network.size
         if not before:
             return
-        paths, prices = price(view, pool, *network.window())
+        rule_out = ruling()
         order = np.argsort(-pool.usefulness, kind="stable")
         for chosen in np.split(order, [number for number in PORTIONS if number < len(order)]):
-            lengths = network.rule_out(network.costs(paths.part(chosen), prices), most, deadline)
+            lengths = rule_out(chosen)
             network.drop_dead_ends()
             pool.usefulness[chosen] += FORGETTING * (lengths / max(most, 1) - pool.usefulness[chosen])
             if network.empty:

@@ -10,6 +10,7 @@ from oracle.small import session_of, small_problem
 from partita.models.problem import Problem
 from partita.solver.arrays import IntArray
 from partita.solver.bounds import least_objective
+from partita.solver.branching import Trials
 from partita.solver.configuration import Configuration
 from partita.solver.deadline import Deadline
 from partita.solver.local_search import stages_of
@@ -17,7 +18,7 @@ from partita.solver.planner import plan_problem
 from partita.solver.plans import Judged, Plan, PlanPool
 from partita.solver.pruning import Cutoffs
 from partita.solver.rank_network import RankNetwork
-from partita.solver.rank_search import RankSearch, Trials
+from partita.solver.rank_search import RankSearch
 from partita.solver.session import Session
 from partita.solver.sweeping import sweep
 from partita.solver.tools import Counters
