@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from partita.models.answer import Candidate, Effort, Infeasibility
 from partita.models.base import Faults, Many, Model
+from partita.models.naming import listing
 from partita.models.objective import ALIKE, FIELDS, MetricName
 from partita.models.problem import Problem
 
@@ -22,6 +23,9 @@ MAX_POINTS = 1000
 
 MINIMIZED: dict[str, MetricName] = {FIELDS[name]: ALIKE.get(name, name) for name in get_args(MetricName)} | ALIKE
 """What is minimized for each metric of a front."""
+
+COMPARABLE = {"tokens_per_second", "peak_memory_bytes", "num_devices"}
+"""Metrics by which plans for different batches can be compared."""
 
 FrontStatus = Literal["complete", "sample", "partial", "infeasible", "no_solution"]
 
@@ -53,6 +57,15 @@ class FrontRequest(Model):
                 f"{second!r} orders plans just as {first!r} does, so one plan is the best by both; give another one"
             )
             faults.add(("metrics", 1), detail, second)
+        samples = self.problem.training.iteration_samples()
+        if len(samples) > 1 and not COMPARABLE.issuperset(self.metrics):
+            place = next(index for index, metric in enumerate(self.metrics) if metric not in COMPARABLE)
+            detail = (
+                f"the choices of batches make iterations of {samples[0]} to {samples[-1]} samples, which cannot be "
+                f"compared by {self.metrics[place]!r}; give global_batch_size, or metrics among "
+                f"{listing(sorted(COMPARABLE))}"
+            )
+            faults.add(("metrics", place), detail, self.metrics[place], "batch")
         faults.raise_if_any("FrontRequest")
         return self
 

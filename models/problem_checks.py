@@ -68,7 +68,7 @@ def check_whole_backward(faults: Faults, recompute: str, schedules: Sequence[Sch
 
 def check_batches(faults: Faults, training: Training, objective: Objective) -> None:
     """Refuse to compare iterations of different batches by anything but their throughput."""
-    samples = sorted({replicas * count * size for replicas, count, size in training.batches()})
+    samples = training.iteration_samples()
     if len(samples) > 1 and objective != "tokens_per_second":
         detail = (
             f"the choices of num_microbatches, microbatch_size and data_parallel make iterations of {samples[0]} to "

@@ -180,6 +180,10 @@ class Training(Model):
         found = batches(as_choices(self.data_parallel), counts, sizes, self.global_batch_size)
         return [each for each in found if each[1] <= MAX_MICROBATCHES]
 
+    def iteration_samples(self) -> list[int]:
+        """Give the samples that an iteration can have, over all replicas, ascending."""
+        return sorted({replicas * count * size for replicas, count, size in self.batches()})
+
     def with_choice(self, choice: TrainingChoice) -> Self:
         """Give the same training in one configuration alone, one of those listed here."""
         return self.model_copy(

@@ -7,9 +7,9 @@ from partita.models.choices import Configured
 _COLUMNS = {
     "tensor_parallel": "Tensor",
     "data_parallel": "Data",
-    "replicas_per_node": "On a node",
+    "replicas_per_node": "Replicas per node",
     "num_microbatches": "Microbatches",
-    "microbatch_size": "of",
+    "microbatch_size": "Samples each",
 }
 
 

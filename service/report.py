@@ -1,6 +1,7 @@
 """An answer as a report for people."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isclose
 from typing import IO
 
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from partita.models.answer import Answer, Baseline, Candidate
 from partita.models.answer_plan import Metrics
+from partita.models.choices import choice_of
 from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
@@ -129,12 +131,14 @@ def _schedule_text(answer: Answer, problem: Problem) -> str:
 
 def _batch_text(answer: Answer, problem: Problem) -> str:
     """Say how many microbatches the best plan has, and how many configurations were compared."""
-    training, compared = problem.training, len(answer.schedules) // len(problem.training.schedules)
+    training = problem.training
+    schedule = training.schedules[0]
+    compared = len({replace(choice_of(each), schedule=schedule) for each in answer.schedules})
     number = training.num_microbatches if isinstance(training.num_microbatches, int) else None
     if number is None and answer.candidates:
         number = answer.candidates[0].num_microbatches
     text = "microbatches to choose" if number is None else counted(number, "microbatch", "microbatches")
-    return f"{text}, {compared} sets of degrees" if compared > 1 else text
+    return f"{text}, {compared} configurations" if compared > 1 else text
 
 
 def _figures(answer: Answer, problem: Problem, best: Candidate) -> Table:

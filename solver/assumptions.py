@@ -49,7 +49,7 @@ def assumptions(instance: Instance, compared: Sequence[Schedule]) -> list[str]:
                 f"the figures of {count} layers without an option for tensor_parallel {tensor} are those of one device "
                 "of the group"
             )
-    if training.sequence_length == 1:
+    if all(case.problem.training.sequence_length == 1 for case in instance.cases):
         found.append("sequence_length is 1: tokens_per_second counts samples")
     if instance.replicas > 1:
         found.append(f"num_microbatches counts for each of the {instance.replicas} replicas")

@@ -68,7 +68,8 @@ def frontier(
     deadline = Deadline.for_problem(problem.search.time_limit_s)
     asked = validate(FrontRequest, {"problem": problem, "metrics": list(metrics), "points": points})
     refuse_degrees_per_stage(problem, "a front")
-    refuse_unsupported(problem)
+    rates = {field: name for name, field in FIELDS.items()} | {"microbatches_per_second": "bottleneck_time"}
+    refuse_unsupported(problem, {rates[metric] for metric in asked.metrics}, "/metrics")
     if problem.search.solver == "highs":
         text = (
             "not supported yet: a front by HiGHS, which cannot tell plans apart to the byte; write 'auto' or 'cp-sat'"

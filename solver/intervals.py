@@ -70,6 +70,8 @@ class IntervalView:
     ----------
     passes
         Sums of the computing times before every position, shape (G + 1,) for each of the passes of the event graph.
+    takes_time
+        Whether a pass takes any time, whichever way layers are run.
     compute
         The same of all passes together.
     state, kept, for_weights
@@ -90,6 +92,7 @@ class IntervalView:
 
         number = 3 if instance.schedule.splits else 2
         self.passes = [prefix(grouped(each.astype(np.int64))) for each in figures.passes(number)]
+        self.takes_time = [bool(table.any()) for table in figures.tables(number)]
         self.compute = prefix(grouped((figures.forward + figures.backward).astype(np.int64)))
         self.state = grouped(layers.state)
         self.kept = grouped(layers.activation)

@@ -103,10 +103,10 @@ def most_work(view: IntervalView, frame: Frame, cutoffs: Cutoffs, pool: CutPool 
 def _most_of(view: IntervalView, pool: CutPool, spare: IntArray, stages: tuple[int, ...]) -> int:
     """Give the most computing time that some stages can have together, by what every cut leaves to spare."""
     each = np.full(len(pool), NEVER, dtype=np.int64)
-    for work, block in zip(view.passes, pool.passes, strict=True):
+    for work, block, takes in zip(view.passes, pool.passes, view.takes_time, strict=True):
         elsewhere = np.delete(block, stages, axis=1).min(axis=1)
         spare = spare - elsewhere * work[-1]
-        if work[-1] > 0:
+        if takes:
             each = np.minimum(each, block[:, stages].min(axis=1) - elsewhere)
     useful = (each > 0) & (each < NEVER)
     return int((spare[useful] // each[useful]).min(initial=NEVER))

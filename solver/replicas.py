@@ -79,10 +79,10 @@ def longest_reduction(
 
 
 def least_reduction(instance: Instance, figures: Figures, num_ranks: int) -> int:
-    """Bound the longest all-reduce from below, in ticks: the mean over the ranks, on the best path of any."""
+    """Bound the longest all-reduce from below, in ticks: the mean over the ranks, every layer on its best path."""
     if instance.replicas == 1 or not instance.trains:
         return 0
     layers = synchronised_bytes(instance, instance.layers.weight, instance.layers.gradient)
     places = np.unique(kinds_of_places(instance), return_index=True)[1]
-    totals = [int(reduction(instance, figures, layers, place).sum()) for place in places.tolist()]
-    return -(-min(totals) // num_ranks) + int(latency(instance, figures, places).min())
+    total = np.min([reduction(instance, figures, layers, place) for place in places.tolist()], axis=0).sum()
+    return -(-int(total) // num_ranks) + int(latency(instance, figures, places).min())

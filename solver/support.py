@@ -1,5 +1,7 @@
 """What a problem may ask for that cannot be planned yet; it is refused by name, never ignored."""
 
+from collections.abc import Collection
+
 from partita.models.errors import Fault, NotSupportedYet
 from partita.models.objective import metrics_of
 from partita.models.problem import Problem
@@ -8,17 +10,25 @@ from partita.solver.steady.limits import refused_with_degrees, refused_without_d
 from partita.solver.ways import CHOSEN
 
 
-def refuse_unsupported(problem: Problem) -> None:
+def refuse_unsupported(problem: Problem, metrics: Collection[str] | None = None, place: str = "/objective") -> None:
     """Refuse what is valid but cannot be planned yet.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    metrics, place
+        What plans are judged by, and the pointer to it; None for the objective of the problem.
 
     Raises
     ------
     NotSupportedYet
         Naming every such field.
     """
+    asked = metrics_of(problem.objective) if metrics is None else metrics
     faults = [
         Fault(pointer, f"not supported yet: {what}; {remedy}", None, NotSupportedYet.default_code)
-        for pointer, what, remedy in _unsupported(problem)
+        for pointer, what, remedy in _unsupported(problem, asked, place)
     ]
     if faults:
         raise NotSupportedYet(faults)
@@ -38,7 +48,7 @@ def refuse_degrees_per_stage(problem: Problem, what: str) -> None:
         raise NotSupportedYet([Fault(place, detail, None, NotSupportedYet.default_code)])
 
 
-def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
+def _unsupported(problem: Problem, metrics: Collection[str], place: str) -> list[tuple[str, str, str]]:
     """List pointer, feature and remedy of everything that is not supported."""
     training = problem.training
     if training.per_stage_degrees:
@@ -48,7 +58,7 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
         remedy = "write communication 'overlapped', or leave queueing false"
         found.append(("/training/queueing", "queues of transfers that occupy their stages (blocking)", remedy))
     if len(problem.scenarios) > 1:
-        found += _unsupported_in_scenarios(problem)
+        found += _unsupported_in_scenarios(problem, metrics, place)
     if problem.limits.bubble_fraction is not None and _busy_differs(problem):
         what = (
             "a limit on the bubble where plans keep the devices busy for different times (it is a ratio of two times)"
@@ -57,7 +67,7 @@ def _unsupported(problem: Problem) -> list[tuple[str, str, str]]:
     return found + _unsupported_degrees(problem)
 
 
-def _unsupported_in_scenarios(problem: Problem) -> list[tuple[str, str, str]]:
+def _unsupported_in_scenarios(problem: Problem, metrics: Collection[str], place: str) -> list[tuple[str, str, str]]:
     """List what several scenarios rule out."""
     training, found = problem.training, []
     if training.queueing:
@@ -66,11 +76,10 @@ def _unsupported_in_scenarios(problem: Problem) -> list[tuple[str, str, str]]:
         found.append(("/training/routing", "host routing with several scenarios", "use relay or direct"))
     if problem.over_scenarios == "expected":
         return found
-    asked = metrics_of(problem.objective)
     remedy = "minimize and limit iteration_time, or write over_scenarios 'expected'"
     for metric, field in (("bottleneck_time", "bottleneck_time_s"), ("tokens_per_second", "tokens_per_second")):
-        if metric in asked:
-            found.append(("/objective", f"{metric} of the worst scenario", remedy))
+        if metric in metrics:
+            found.append((place, f"{metric} of the worst scenario", remedy))
         if getattr(problem.limits, field) is not None:
             found.append((f"/limits/{field}", f"a limit on {metric} of the worst scenario", remedy))
     if problem.limits.microbatches_per_second is not None:

@@ -134,3 +134,17 @@ def test_highs_cannot_tell_bytes_apart() -> None:
     problem = small_problem("abc", search={"solver": "highs"})
     with pytest.raises(NotSupportedYet, match="/search/solver"):
         frontier(problem)
+
+
+def test_batches_are_compared_by_throughput_alone() -> None:
+    """Iterations of 2 and of 8 microbatches have no times to compare; tokens per second and memory can be."""
+    layers = {name: {"forward_s": 1.0, "backward_s": 2.0, "activation_bytes": 10} for name in "abcd"}
+    problem = small_problem(
+        layers, num_stages=2, schedule="gpipe", num_microbatches=[2, 8], objective="tokens_per_second"
+    )
+    with pytest.raises(InvalidInput, match="iterations of 2 to 8 samples") as raised:
+        frontier(problem, ("peak_memory_bytes", "iteration_time_s"))
+    assert [fault.pointer for fault in raised.value.faults] == ["/metrics/1"]
+    front = frontier(problem, ("tokens_per_second", "peak_memory_bytes"))
+    assert front.status == "complete"
+    assert [point.values for point in front.points] == [(8 / 54, 160.0), (2 / 18, 40.0)]

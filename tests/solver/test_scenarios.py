@@ -8,6 +8,7 @@ from oracle.small import edges, small_problem
 from partita.models.errors import InvalidInput, NotSupportedYet
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
+from partita.solver.frontier import frontier
 from partita.solver.planner import plan_problem
 from partita.solver.review import evaluate_plan
 from partita.solver.timeline import timeline
@@ -154,3 +155,14 @@ def test_the_answer_says_what_its_figures_are_over() -> None:
     text = " ".join(plan_problem(read(values)).assumptions)
     assert "means over the scenarios, by their shares" in text
     assert "scenario 'video': no layer has an option for it" in text
+
+
+def test_fronts_over_scenarios() -> None:
+    """The metrics of a front count, not the objective: rates and bottlenecks of the worst scenario are refused."""
+    with pytest.raises(NotSupportedYet) as raised:
+        frontier(two_kinds("worst"), ("bottleneck_time_s", "peak_memory_bytes"))
+    assert [fault.pointer for fault in raised.value.faults] == ["/metrics"]
+    problem = two_kinds("worst", objective="tokens_per_second")
+    front = frontier(problem, ("iteration_time_s", "num_devices"))
+    assert front.status == "complete"
+    assert front.points[0].values[0] == 86.0
