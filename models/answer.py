@@ -57,7 +57,7 @@ class Candidate(Model):
         """The same plan with the metrics of the scenario whose stages and boundaries it shows."""
         for each in self.scenarios:
             if each.name == self.scenario:
-                return self.model_copy(update={"metrics": each.metrics, "scenario": None, "scenarios": ()})
+                return self.model_copy(update={"metrics": each.metrics, "scenarios": ()})
         return self
 
 

@@ -1,12 +1,12 @@
 """The Pareto front of two metrics: what is asked, and the answer."""
 
+from collections.abc import Collection, Sequence
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from partita.models.answer import Candidate, Effort, Infeasibility
 from partita.models.base import Faults, Many, Model
-from partita.models.naming import listing
 from partita.models.objective import ALIKE, FIELDS, MetricName
 from partita.models.problem import Problem
 
@@ -24,8 +24,9 @@ MAX_POINTS = 1000
 MINIMIZED: dict[str, MetricName] = {FIELDS[name]: ALIKE.get(name, name) for name in get_args(MetricName)} | ALIKE
 """What is minimized for each metric of a front."""
 
-COMPARABLE = {"tokens_per_second", "peak_memory_bytes", "num_devices"}
-"""Metrics by which plans for different batches can be compared."""
+SAME_ITERATIONS = ("iteration_time_s", "inter_node_bytes")
+SAME_MICROBATCHES = ("bottleneck_time_s", "microbatches_per_second")
+"""Metrics by which plans are compared only where their iterations, or their microbatches, have as many samples."""
 
 FrontStatus = Literal["complete", "sample", "partial", "infeasible", "no_solution"]
 
@@ -57,17 +58,24 @@ class FrontRequest(Model):
                 f"{second!r} orders plans just as {first!r} does, so one plan is the best by both; give another one"
             )
             faults.add(("metrics", 1), detail, second)
-        samples = self.problem.training.iteration_samples()
-        if len(samples) > 1 and not COMPARABLE.issuperset(self.metrics):
-            place = next(index for index, metric in enumerate(self.metrics) if metric not in COMPARABLE)
-            detail = (
-                f"the choices of batches make iterations of {samples[0]} to {samples[-1]} samples, which cannot be "
-                f"compared by {self.metrics[place]!r}; give global_batch_size, or metrics among "
-                f"{listing(sorted(COMPARABLE))}"
-            )
-            faults.add(("metrics", place), detail, self.metrics[place], "batch")
+        training = self.problem.training
+        _check_comparable(faults, self.metrics, training.iteration_samples(), "iterations", SAME_ITERATIONS)
+        _check_comparable(faults, self.metrics, training.samples_at_once(), "microbatches", SAME_MICROBATCHES)
         faults.raise_if_any("FrontRequest")
         return self
+
+
+def _check_comparable(
+    faults: Faults, metrics: Sequence[str], samples: Sequence[int], what: str, same: Collection[str]
+) -> None:
+    """Refuse metrics by which plans for different numbers of samples cannot be compared."""
+    for place, metric in enumerate(metrics):
+        if len(samples) > 1 and metric in same:
+            detail = (
+                f"the choices of batches and replicas make {what} of {samples[0]} to {samples[-1]} samples over all "
+                f"replicas, which cannot be compared by {metric!r}; take 'tokens_per_second'"
+            )
+            faults.add(("metrics", place), detail, metric, "batch")
 
 
 class FrontPoint(Model):

@@ -7,11 +7,13 @@ from typing import Annotated, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from partita.models.base import MAX_FAULTS, Faults, Many, Model, at_most, unique
+from partita.models.choices import TrainingChoice
 from partita.models.errors import Fault, InvalidInput, short_value
 from partita.models.layout_text import MegatronLayout, VllmPartition, layers_of_megatron, layers_of_vllm
 from partita.models.naming import listing, quoted
 from partita.models.profile import MAX_LAYERS
 from partita.models.quantities import Count, Name
+from partita.models.schedule import Schedule
 from partita.models.tensor import LayerNames
 
 
@@ -31,6 +33,22 @@ CutPoint = Annotated[
     Discriminator(lambda value: "(name)" if isinstance(value, str) else "(number)"),
 ]
 """Where a boundary lies: after the layer of this name, or after the first so many layers."""
+
+
+class GivenConfiguration(Model):
+    """The configuration that a plan is for, as in ``Candidate``; what is None may be any."""
+
+    schedule: Schedule | None = None
+    tensor_parallel: Count | None = None
+    data_parallel: Count | None = None
+    replicas_per_node: Count | None = None
+    num_microbatches: Count | None = None
+    microbatch_size: Count | None = None
+
+    def allows(self, choice: TrainingChoice) -> bool:
+        """Tell whether this is one of the configurations that are meant."""
+        fields = type(self).model_fields
+        return all(getattr(self, field) in (None, getattr(choice, field)) for field in fields)
 
 
 class GivenPlan(Model):
@@ -53,6 +71,9 @@ class GivenPlan(Model):
     vllm_partition
         A list for vLLM's ``VLLM_PP_LAYER_PARTITION``, such as ``8,8,8,8``: numbers of layers, or of the numbered ones
         alone; then those before them are on the first stage and those after them on the last.
+    configuration
+        Besides: the schedule, degrees and batch that it is for, of those that the problem spans; where it spans none
+        such, the plan is looked at in all.
     """
 
     stages: Annotated[Many[GivenStage], Field(min_length=1), at_most(MAX_LAYERS, "stages")] | None = None
@@ -60,6 +81,11 @@ class GivenPlan(Model):
     cut_after: Annotated[Many[CutPoint], unique("the place"), at_most(MAX_LAYERS, "boundaries")] | None = None
     megatron_layout: MegatronLayout | None = None
     vllm_partition: VllmPartition | None = None
+    configuration: GivenConfiguration = GivenConfiguration()
+
+    def choices(self, among: Sequence[TrainingChoice]) -> Sequence[TrainingChoice]:
+        """Give the configurations in which the plan is looked at: those that are meant, or all."""
+        return [choice for choice in among if self.configuration.allows(choice)] or among
 
     def stage_layers(self, layers: Sequence[str], pointer: str = "") -> tuple[tuple[str, ...], ...]:
         """Give the layers of every stage.
@@ -92,10 +118,11 @@ class GivenPlan(Model):
     @model_validator(mode="after")
     def _check(self) -> Self:
         faults = Faults()
-        given = [form for form in type(self).model_fields if getattr(self, form) is not None]
+        forms = [field for field in type(self).model_fields if field != "configuration"]
+        given = [form for form in forms if getattr(self, form) is not None]
         if len(given) != 1:
-            forms = ", ".join(given or type(self).model_fields)
-            detail = f"a plan is given in one form; {'keep one of' if given else 'give one of'} {forms}"
+            listed = ", ".join(given or forms)
+            detail = f"a plan is given in one form; {'keep one of' if given else 'give one of'} {listed}"
             faults.add((), detail, code="one_form")
         faults.raise_if_any("GivenPlan")
         return self

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from partita.models.base import Faults
 from partita.models.cluster import Cluster
 from partita.models.naming import check_known, listing
-from partita.models.objective import Objective
+from partita.models.objective import Objective, metrics_of
 from partita.models.profile import ModelProfile
 from partita.models.quantities import as_choices
 from partita.models.schedule import Schedule
@@ -68,6 +68,14 @@ def check_whole_backward(faults: Faults, recompute: str, schedules: Sequence[Sch
 
 def check_batches(faults: Faults, training: Training, objective: Objective) -> None:
     """Refuse to compare iterations of different batches by anything but their throughput."""
+    at_once = training.samples_at_once()
+    if len(at_once) > 1 and "bottleneck_time" in metrics_of(objective):
+        detail = (
+            f"the choices of microbatch_size and data_parallel make microbatches of {at_once[0]} to {at_once[-1]} "
+            "samples over all replicas, which cannot be compared by bottleneck_time; take iteration_time or "
+            "tokens_per_second"
+        )
+        faults.add(("objective",), detail, None, "batch")
     samples = training.iteration_samples()
     if len(samples) > 1 and objective != "tokens_per_second":
         detail = (

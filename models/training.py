@@ -184,6 +184,10 @@ class Training(Model):
         """Give the samples that an iteration can have, over all replicas, ascending."""
         return sorted({replicas * count * size for replicas, count, size in self.batches()})
 
+    def samples_at_once(self) -> list[int]:
+        """Give the samples of a microbatch over all replicas, of every configuration, ascending."""
+        return sorted({replicas * size for replicas, _, size in self.batches()})
+
     def with_choice(self, choice: TrainingChoice) -> Self:
         """Give the same training in one configuration alone, one of those listed here."""
         return self.model_copy(

@@ -7,9 +7,9 @@ from partita.models.choices import Configured
 _COLUMNS = {
     "tensor_parallel": "Tensor",
     "data_parallel": "Data",
-    "replicas_per_node": "Replicas per node",
+    "replicas_per_node": "Per node",
     "num_microbatches": "Microbatches",
-    "microbatch_size": "Samples each",
+    "microbatch_size": "Samples",
 }
 
 
@@ -23,6 +23,8 @@ def configuration_cells(configured: Configured, among: Sequence[Configured]) -> 
 
 
 def configuration_text(configured: Configured, among: Sequence[Configured]) -> str:
-    """Say the same in words; empty where all are alike."""
+    """Say the degrees in words; empty where all are alike."""
     cells = configuration_cells(configured, among)
-    return ", ".join(f"{column.lower()} {value}" for column, value in cells.items())
+    return ", ".join(
+        f"{column.lower()} {cells[column]}" for column in ("Tensor", "Data", "Per node") if column in cells
+    )

@@ -14,7 +14,7 @@ from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput
 from partita.models.front import Front
 from partita.models.layout_text import written_plan
-from partita.models.plan import GivenPlan
+from partita.models.plan import GivenConfiguration, GivenPlan
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
 
@@ -276,7 +276,7 @@ def _place_of(answer: dict[str, object], rank: int) -> str:
 
 
 def _candidate_plan(answer: dict[str, object], rank: int) -> object:
-    """Take the stages of a plan of an answer, or of a front, with the places that they have there."""
+    """Take a plan of an answer, or of a front: its stages and configuration, with the places that they have there."""
     front = is_front(answer)
     candidates = answer.get("points" if front else "candidates")
     if not isinstance(candidates, list) or len(candidates) < rank:
@@ -287,10 +287,13 @@ def _candidate_plan(answer: dict[str, object], rank: int) -> object:
     if front and isinstance(candidate, dict):
         candidate = candidate.get("plan")
     stages = candidate.get("stages") if isinstance(candidate, dict) else None
-    if not isinstance(stages, list):
+    if not isinstance(candidate, dict) or not isinstance(stages, list):
         raise InvalidInput.at("/stages", "expected the list of the candidate's stages", None)
     wanted = ("layers", "options", "devices")
-    return {"stages": [_only(wanted, stage) if isinstance(stage, dict) else stage for stage in stages]}
+    return {
+        "stages": [_only(wanted, stage) if isinstance(stage, dict) else stage for stage in stages],
+        "configuration": _only(GivenConfiguration.model_fields, candidate),
+    }
 
 
 def _only(wanted: Iterable[str], members: dict[str, object]) -> dict[str, object]:

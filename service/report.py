@@ -16,6 +16,7 @@ from partita.models.objective import Objective
 from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
 from partita.service.comparison_words import comparison_sentences
+from partita.service.configuration_words import configuration_text
 from partita.service.printing import console_for
 from partita.service.proof import objective_text, objective_value, proof_sentence
 from partita.service.report_reasons import why_not
@@ -138,7 +139,10 @@ def _batch_text(answer: Answer, problem: Problem) -> str:
     if number is None and answer.candidates:
         number = answer.candidates[0].num_microbatches
     text = "microbatches to choose" if number is None else counted(number, "microbatch", "microbatches")
-    return f"{text}, {compared} configurations" if compared > 1 else text
+    if compared < 2:
+        return text
+    degrees = configuration_text(answer.candidates[0], answer.schedules) if answer.candidates else ""
+    return ", ".join(each for each in (text, degrees, f"the best of {compared} configurations") if each)
 
 
 def _figures(answer: Answer, problem: Problem, best: Candidate) -> Table:
@@ -161,7 +165,8 @@ def _figures(answer: Answer, problem: Problem, best: Candidate) -> Table:
     steady = "" if rate is None else f": {significant(rate)} microbatches/s in steady state"
     grid.add_row("Bottleneck", unbroken(f"{seconds(metrics.bottleneck_time_s)} per microbatch{steady}"))
     grid.add_row("Peak memory", sized(metrics.peak_memory_bytes))
-    grid.add_row("Between nodes", f"{sized(metrics.inter_node_bytes)} per iteration")
+    sent = " between stages, in each replica" if best.data_parallel > 1 else ""
+    grid.add_row("Between nodes", f"{sized(metrics.inter_node_bytes)} per iteration{sent}")
     return grid
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from partita.models.front import Front, Region
 from partita.models.problem import Problem
+from partita.service.configuration_words import configuration_cells
 from partita.service.printing import console_for
 from partita.service.proof import METRICS, metric_amount
 from partita.service.report import named_model
@@ -54,6 +55,7 @@ def _print(front: Front, problem: Problem, console: Console, title: str | None) 
             cells = {"Plan": str(point.plan.rank)}
             cells |= {METRICS[m]: metric_amount(m, value) for m, value in zip(front.metrics, point.values, strict=True)}
             cells |= {"Schedule": schedule_name(point.plan.schedule, schedules)} if len(schedules) > 1 else {}
+            cells |= configuration_cells(point.plan, [each.plan for each in front.points])
             cells["Layers per stage"] = " ".join(str(len(stage.layers)) for stage in point.plan.stages)
             rows.append((cells, False))
         console.print(table_of(rows))

@@ -8,7 +8,7 @@ from partita.models.answer import Answer, Candidate, ScheduleResult
 from partita.models.answer_plan import Stage
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
-from partita.service.configuration_words import configuration_cells, configuration_text
+from partita.service.configuration_words import configuration_cells
 from partita.service.proof import amount, objective_text, objective_value
 from partita.service.schedule_words import schedule_name
 from partita.service.wording import device_ranges, first_few, node_runs, percent, seconds, significant, sized, spans
@@ -124,19 +124,16 @@ def schedule_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
         cells |= {
             objective_text(answer.objective): "" if found is None else amount(answer.objective, found),
             "Bound": "" if bound is None else amount(answer.objective, bound),
-            "Status": _status(result, answer, schedules),
+            "Status": _status(result, answer, schedules, short=bool(configuration_cells(result, answer.schedules))),
         }
         rows.append((cells, False))
     return table_of(rows)
 
 
-def _status(result: ScheduleResult, answer: Answer, schedules: Sequence[Schedule]) -> str:
-    """Say how the search under a schedule ended."""
+def _status(result: ScheduleResult, answer: Answer, schedules: Sequence[Schedule], *, short: bool) -> str:
+    """Say how the search under a schedule ended; ``short`` where other columns take the room."""
     if result.status == "cut_off":
-        best = answer.schedules[0]
-        named = schedule_name(best.schedule, schedules) if len(schedules) > 1 else ""
-        degrees = configuration_text(best, answer.schedules)
-        return f"cut off: cannot beat {', '.join(each for each in (named, degrees) if each)}"
+        return "cut off" if short else f"cut off: cannot beat {schedule_name(answer.schedules[0].schedule, schedules)}"
     if result.status == "no_solution":
         return "no plan was found in time"
     found, bound = result.objective_value, result.best_bound
@@ -171,14 +168,23 @@ def candidate_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
     for number, candidate in enumerate(answer.candidates):
         cells = {"Plan": str(candidate.rank)}
         cells |= {"Schedule": names[number]} if len(schedules) > 1 else {}
-        cells |= configuration_cells(candidate, answer.schedules)
+        cells |= configuration_cells(candidate, answer.schedules or answer.candidates)
         cells[objective_text(answer.objective)] = objective_value(answer.objective, candidate.metrics)
         cells["Iteration time"] = seconds(candidate.metrics.iteration_time_s)
-        cells["Peak memory"] = sized(candidate.metrics.peak_memory_bytes)
+        fits = fits_into_memory(candidate)
+        cells["Peak memory"] = sized(candidate.metrics.peak_memory_bytes) + ("" if fits else ", too much")
         cells["Layers per stage"] = sizes[number]
         cells |= {"Placement": placements[number]} if placements else {}
-        rows.append((cells, False))
+        rows.append((cells, not fits))
     return table_of(rows)
+
+
+def fits_into_memory(candidate: Candidate) -> bool:
+    """Tell whether every device has room for all its stages."""
+    needed: dict[int, int] = {}
+    for stage in candidate.stages:
+        needed[stage.rank] = needed.get(stage.rank, 0) + stage.memory.total_bytes
+    return all(needed[stage.rank] <= stage.memory.capacity_bytes for stage in candidate.stages)
 
 
 def _placements(candidates: Sequence[Candidate], plans: Sequence[tuple[str, str]]) -> list[str]:

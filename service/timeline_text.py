@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from partita.models.answer import Candidate
+from partita.models.naming import quoted
 from partita.service.printing import console_for
 from partita.service.timeline_words import KINDS, critical_sentence, rank_name
 from partita.service.wording import counted, percent, seconds, unbroken
@@ -64,9 +65,10 @@ def _fitted(name: str, width: int) -> str:
 
 def _headline(timeline: Timeline, candidate: Candidate) -> str:
     microbatches = 1 + max(action.microbatch for action in timeline.actions)
+    scenario = "" if candidate.scenario is None else f", scenario {quoted(candidate.scenario)}"
     return (
         f"{candidate.schedule.kind}: {counted(len(candidate.stages), 'stage')} on "
-        f"{counted(timeline.num_ranks, 'rank')}, {counted(microbatches, 'microbatch', 'microbatches')}"
+        f"{counted(timeline.num_ranks, 'rank')}, {counted(microbatches, 'microbatch', 'microbatches')}{scenario}"
     )
 
 

@@ -278,7 +278,7 @@ class Search(ABC, Generic[Node]):
                     raise _Better
             if node.empty:
                 continue
-            halves = self._split(node)
+            halves = self._split(node, deadline)
             if halves is not None:
                 waiting += halves
                 continue
@@ -303,7 +303,7 @@ class Search(ABC, Generic[Node]):
         """Rule out by the mean of the cuts that is longest on its shortest way, and try the ways met on the way."""
 
     @abstractmethod
-    def _split(self, node: Node) -> list[Node] | None:
+    def _split(self, node: Node, deadline: Deadline) -> list[Node] | None:
         """Split a network in two; None for a single way."""
 
     @abstractmethod

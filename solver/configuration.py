@@ -87,7 +87,10 @@ class Configuration:
 
     @cached_property
     def _seats(self) -> SeatSpace | None:
-        return seat_space(self.tools.view, self._frame, self.tools.judge.capacities)
+        judge = self.tools.judge
+        if judge.minds("inter_node_bytes"):  # seats do not count what passes between nodes, the program does
+            return None
+        return seat_space(self.tools.view, self._frame, judge.capacities)
 
     @cached_property
     def _first(self) -> FirstPlans:

@@ -1,6 +1,7 @@
 """Planning again: the plan in use stays in front unless the best plan is better by enough."""
 
 from partita.models.answer import Answer, Candidate
+from partita.models.choices import choice_of
 from partita.models.errors import InvalidInput
 from partita.solver.deadline import Deadline
 from partita.solver.layout import locations_of
@@ -29,7 +30,7 @@ def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answe
     if search.keep is None:
         return answer
     try:
-        priced = review_plan(session.problem, search.keep, session).best
+        priced = review_plan(session.problem, search.keep, deadline, session).best
     except InvalidInput as error:
         return _warned(answer, f"search.keep no longer fits: {error.faults[0].detail}; planned anew")
     if priced.findings:
@@ -77,7 +78,7 @@ def _same(one: Candidate, other: Candidate, session: Session) -> bool:
     """Tell whether two candidates are one plan but for the names of equal devices."""
 
     def look(plan: Candidate, places: object) -> object:
-        return [stage.layers for stage in plan.stages], places, plan.schedule, plan.metrics
+        return [stage.layers for stage in plan.stages], places, choice_of(plan), plan.metrics
 
     here: object = _places(one, session)
     there: object = _places(other, session)
@@ -88,7 +89,10 @@ def _same(one: Candidate, other: Candidate, session: Session) -> bool:
 
 def _places(plan: Candidate, session: Session) -> list[int] | None:
     """Give the places of the ranks, equal ones named in order of use; None where the search knows not all of them."""
-    topology = next(each.instance.topology for each in session.variants if each.instance.schedule == plan.schedule)
+    topologies = [each.instance.topology for each in session.variants if each.choice == choice_of(plan)]
+    if not topologies:
+        return None
+    topology = topologies[0]
     devices = {stage.rank: tuple(stage.devices) for stage in plan.stages}
     if not {name.partition(":")[0] for each in devices.values() for name in each} <= topology.nodes.keys():
         return None

@@ -76,7 +76,7 @@ class RankSearch(Search[RankNetwork]):
         paths, prices = price(self._view, self._pool, *node.window())
         return int(prices.lengths(paths, starts).max())
 
-    def _split(self, node: RankNetwork) -> list[RankNetwork] | None:
+    def _split(self, node: RankNetwork, deadline: Deadline) -> list[RankNetwork] | None:
         """Split the states after some rank in two, by the track on which they differ most; None for a single way."""
         width, track, rank = max(
             (int(np.ptp(places)), track, rank)

@@ -141,10 +141,11 @@ def _refuse_contradictions(ranking: Ranking, open_: Sequence[Configuration]) -> 
 def _warm_up(plans: PlanPool, open_: list[Configuration], deadline: Deadline, on_progress: OnProgress) -> None:
     """Find first plans where there may be better ones, and of every variant where these are few."""
     few = len({each.variant for each in open_}) <= MOST_COMPARED
-    best = plans.best(set())
+    best, tried = plans.best(set()), False
     for configuration in sorted(open_, key=lambda each: (each.bound, -each.num_stages)):
-        if deadline.passed and best is not None:
+        if deadline.passed and (best is not None or tried):
             return
+        tried = True
         unknown = few and plans.best_of(configuration.variant) is None
         if best is None or unknown or configuration.bound < best.objective:
             configuration.warm_up(deadline)

@@ -32,13 +32,21 @@ class Priced:
     evaluator: Evaluator
 
 
+ENOUGH_TRIED = 64
+"""Configurations that a plan is tried in whatever the time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A given plan in every configuration that can run it, the best first, and why the others cannot."""
+    """A given plan in every configuration that can run it, the best first, and why the others cannot.
+
+    ``left_out`` is how many were not looked at, for lack of time.
+    """
 
     session: Session
     priced: list[Priced]
     refused: dict[str, InvalidInput]
+    left_out: int
 
     @property
     def best(self) -> Priced:
@@ -55,6 +63,9 @@ class Review:
         skipped = tuple(
             f"{kind} cannot run this plan: {error.faults[0].detail}" for kind, error in self.refused.items()
         )
+        if self.left_out:
+            late = f"the time ran out before {self.left_out} further configurations of this plan were priced"
+            skipped = (*skipped, f"{late}; name its configuration, or raise search.time_limit_s")
         return answer.model_copy(update={"warnings": (*answer.warnings, *skipped)})
 
 
@@ -73,16 +84,18 @@ def evaluate_plan(problem: Problem, given: GivenPlan) -> Answer:
         As ``review_plan`` does.
     """
     deadline = Deadline.after(problem.search.time_limit_s)
-    return review_plan(problem, given).answer(deadline)
+    return review_plan(problem, given, deadline).answer(deadline)
 
 
-def review_plan(problem: Problem, given: GivenPlan, session: Session | None = None) -> Review:
-    """Price a given plan under every schedule that the problem lists and that can run it.
+def review_plan(problem: Problem, given: GivenPlan, deadline: Deadline, session: Session | None = None) -> Review:
+    """Price a given plan in every configuration that the problem spans and that can run it, while there is time.
 
     Parameters
     ----------
     problem, given
         The problem, and a plan for it; without devices its stages are placed in order.
+    deadline
+        When to end; the first configurations that can run the plan are priced even so.
     session
         One for the problem, where there is one.
 
@@ -96,7 +109,11 @@ def review_plan(problem: Problem, given: GivenPlan, session: Session | None = No
     refuse_unsupported(problem)
     priced: list[Priced] = []
     refused: dict[str, InvalidInput] = {}
-    for choice in problem.choices():
+    choices, left_out = given.choices(problem.choices()), 0
+    for looked_at, choice in enumerate(choices):
+        if deadline.passed and (priced or looked_at >= ENOUGH_TRIED):
+            left_out = len(choices) - looked_at
+            break
         try:
             laid = lay_out(problem.with_choice(choice), given)
         except InvalidInput as error:
@@ -111,7 +128,7 @@ def review_plan(problem: Problem, given: GivenPlan, session: Session | None = No
         refused.pop(each.candidate.schedule.kind, None)
     known = session or Session(problem, Tactics())
     priced.sort(key=lambda each: (bool(each.findings), known.preference(each.candidate.metrics)))
-    return Review(known, priced, refused)
+    return Review(known, priced, refused, left_out)
 
 
 def broken(instance: Instance, candidate: Candidate, stage: IntArray) -> list[Finding]:

@@ -74,11 +74,11 @@ class SeatSearch(Search[SeatNetwork]):
             placed = [(way.starts, node.seating.locations(way.turns)) for way in ways]
             self._try({starts.tobytes() + location.tobytes(): (starts, location) for starts, location in placed})
 
-    def _split(self, node: SeatNetwork) -> list[SeatNetwork] | None:
+    def _split(self, node: SeatNetwork, deadline: Deadline) -> list[SeatNetwork] | None:
         """Tell locations apart where few steps are left, or split a network in two; None for a single way."""
         if not node.seating.exact and node.size <= WORTH_REFINING:
             try:
-                return [self._space.refined(node)]
+                return [self._space.refined(node, deadline)]
             except TooManySteps:
                 pass
         return _halves(node)

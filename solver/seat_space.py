@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cached_property
 
 import numpy as np
 
@@ -42,6 +41,7 @@ class SeatSpace:
         self._of_kinds = views_by_kind(view)
         self._compute = np.array([each.compute for each in self._of_kinds], dtype=np.int64)
         self._capacities, self._reserves = capacities, self._topology.reserves
+        self._seatings: dict[bool, Seating | None] = {}
 
     def network(
         self, cutoffs: Cutoffs, pool: CutPool | None, deadline: Deadline, memory: int = NO_LIMIT
@@ -76,23 +76,23 @@ class SeatSpace:
         for of_kind, frame in zip(self._of_kinds, frames, strict=True):
             fits = fitting(of_kind, frame, cutoffs, window, deadline)
             allowed.append([own & every for own, every in zip(fits, left.allowed, strict=True)])
-        if self._exact is not None:
+        exact = self._seating(False, deadline)
+        if exact is not None:
             with suppress(TooManySteps):
-                return self._made(self._exact, window, allowed, MOST_EXACT)
-        if len(self._of_kinds) == 1:
+                return self._made(exact, window, allowed, MOST_EXACT)
+        by_kind = self._seating(True, deadline) if len(self._of_kinds) > 1 else None
+        if by_kind is None:
             raise TooManySteps
-        return self._made(self._by_kind, window, allowed, MOST_STEPS)
+        return self._made(by_kind, window, allowed, MOST_STEPS)
 
-    @cached_property
-    def _exact(self) -> Seating | None:
-        try:
-            return Seating(self._topology, self._frame.num_stages)
-        except TooManySteps:
-            return None
-
-    @cached_property
-    def _by_kind(self) -> Seating:
-        return Seating(self._topology, self._frame.num_stages, by_kind=True)
+    def _seating(self, by_kind: bool, deadline: Deadline) -> Seating | None:
+        """Give the seats of all ranks, made once; None where there are too many."""
+        if by_kind not in self._seatings:
+            try:
+                self._seatings[by_kind] = Seating(self._topology, self._frame.num_stages, deadline, by_kind)
+            except TooManySteps:
+                self._seatings[by_kind] = None
+        return self._seatings[by_kind]
 
     def window(self, cutoffs: Cutoffs, pool: CutPool | None, deadline: Deadline, memory: int) -> Window | None:
         """Give where the stages of a plan within cutoffs can start, as ``pruning.prune`` does, kind by kind.
@@ -112,17 +112,17 @@ class SeatSpace:
             return None
         return Window(*network.window(), [np.any(each, axis=0) for each in zip(*network.allowed(), strict=True)])
 
-    def refined(self, network: SeatNetwork) -> SeatNetwork:
+    def refined(self, network: SeatNetwork, deadline: Deadline) -> SeatNetwork:
         """Tell locations apart in a network by kinds.
 
         Raises
         ------
-        TooManySteps
-            When there are too many.
+        TooManySteps, TimeOver
+            When there are too many, or the deadline passes.
         """
         allowed = network.allowed()
         usable = np.array([[each.any() for each in of_kind] for of_kind in allowed]).T
-        seating = Seating(self._topology, network.ranks, usable=usable)
+        seating = Seating(self._topology, network.ranks, deadline, usable=usable)
         return self._made(seating, network.window(), allowed, MOST_STEPS)
 
     def _made(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partita.solver.arrays import BoolArray, IntArray
+from partita.solver.deadline import Deadline
 from partita.solver.rank_network import TooManySteps
 from partita.solver.topology import Topology
 
@@ -75,8 +76,8 @@ class Seating:
 
     Parameters
     ----------
-    topology, num_ranks
-        The cluster, and how many ranks there are.
+    topology, num_ranks, deadline
+        The cluster, how many ranks there are, and until when they are seated.
     by_kind
         Whether locations are told apart by their kind of device alone.
     usable
@@ -86,6 +87,8 @@ class Seating:
     ------
     TooManySteps
         When there are more turns than are listed.
+    TimeOver
+        When the deadline passes.
 
     Attributes
     ----------
@@ -100,27 +103,34 @@ class Seating:
     """
 
     def __init__(
-        self, topology: Topology, num_ranks: int, by_kind: bool = False, usable: BoolArray | None = None
+        self,
+        topology: Topology,
+        num_ranks: int,
+        deadline: Deadline,
+        by_kind: bool = False,
+        usable: BoolArray | None = None,
     ) -> None:
         self._topology, self.exact = topology, not by_kind
         self._sorts = _kinds(topology) if by_kind else _alike(topology)
         self._rides: dict[tuple[int, ...], int] = {(): 0}
+        self._ride_of: dict[tuple[int, int, bool], int] = {}
         self.turns: list[Turns] = []
         self.counts = [1]
         seats: list[Seat] = [(-1, 0, ((),) * len(self._sorts))]
         left = MOST_TURNS
         for rank in range(num_ranks):
             numbers: dict[Seat, int] = {}
-            rows = []
+            rows: list[tuple[int, ...]] = []
             for source, seat in enumerate(seats):
+                deadline.check()
+                if len(rows) > left:
+                    raise TooManySteps
                 for target, sort, used in self._following(seat):
                     kind = self._sorts[sort].kind
                     if usable is None or usable[rank, kind]:
                         number, ride = numbers.setdefault(target, len(numbers)), self._ride(seat[0], sort, used)
                         rows.append((source, number, kind, ride, sort, used))
             left -= len(rows)
-            if left < 0:
-                raise TooManySteps
             self.turns.append(Turns(*np.array(rows, dtype=np.int64).reshape(-1, 6).T))
             self.counts.append(len(numbers))
             seats = list(numbers)
@@ -146,16 +156,16 @@ class Seating:
 
     def _ride(self, last: int, sort: int, used: int) -> int:
         """Give the number of the ways by which a rank on the last place reaches the next one."""
-        classes: tuple[int, ...] = ()
-        if last >= 0:
+        if last < 0:
+            return self._rides[()]
+        known = last, sort, used == STAYS
+        if known not in self._ride_of:
             here, there = self._sorts[last].places, self._sorts[sort].places
-            if used == STAYS:
-                pairs = [(a, b) for a in here[0] for b in here[0]]
-            else:
-                pairs = [(a, b) for a in here[0] for b in (there[-1] if last == sort else there[0])]
-            class_of, possible = self._topology.class_of, self._topology.usable
-            classes = tuple(sorted({int(class_of[a, b]) for a, b in pairs if possible[a, b]}))
-        return self._rides.setdefault(classes, len(self._rides))
+            other = here[0] if used == STAYS else there[-1] if last == sort else there[0]
+            pairs = np.ix_(here[0], other)
+            classes = np.unique(self._topology.class_of[pairs][self._topology.usable[pairs]])
+            self._ride_of[known] = self._rides.setdefault(tuple(classes.tolist()), len(self._rides))
+        return self._ride_of[known]
 
     def locations(self, turns: Sequence[int]) -> IntArray:
         """Give a location for every rank, shape (R,), for the turns that they take.

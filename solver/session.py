@@ -57,6 +57,11 @@ BLURRED = (
     "leave out or correct what is far slower than the rest (a bandwidth, a latency)"
 )
 
+OUT_OF_FOCUS = (
+    "{} more plans were found, whose times are too far from those of the best to be counted exactly; left out"
+)
+"""What is said where fewer plans are given than there are."""
+
 COARSE = (
     "the metrics of the weighted sum are too far apart to be added exactly: plans are told apart to within a fraction "
     "of {:.2g} only; leave out what hardly counts"
@@ -114,7 +119,9 @@ class Session:
             infeasibility = reasons[0] if by_arithmetic else beyond_arithmetic(first.judge, first.stage_counts)
         candidates = tuple(self._candidate(number, each) for number, each in enumerate(ranking.candidates, start=1))
         if self._blur or self._judge.figures.cap < inf:
-            candidates = self._in_focus(candidates)
+            every, candidates = len(candidates), self._in_focus(candidates)
+            if len(candidates) < every:
+                notes.append(OUT_OF_FOCUS.format(every - len(candidates)))
         if self._blur:
             notes.append(BLURRED.format(self._blur))
         if self._judge.target.rounding > ACCURACY:

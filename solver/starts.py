@@ -30,7 +30,7 @@ def start_of(variant: Variant, stage_counts: Sequence[int]) -> Judged | None:
         a limit, or lies on nodes in the place of which equal ones are searched.
     """
     keep, topology = variant.instance.problem.search.keep, variant.instance.topology
-    if keep is None:
+    if keep is None or not keep.configuration.allows(variant.choice):
         return None
     try:
         laid = lay_out(variant.instance.problem, keep)

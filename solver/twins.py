@@ -30,29 +30,43 @@ def images(judge: Judge, judged: Judged, most: int) -> list[Judged]:
 
 def _exchanged(groups: Groups, plan: Plan) -> Iterator[Plan]:
     """Give all images of a plan whose twins are on ascending stages, itself first."""
+    for orders in _together([plan.stage[list(twins)].tolist() for twins in groups.twins]):
+        stage, option = plan.stage.copy(), None if plan.option is None else plan.option.copy()
+        for twins, order in zip(groups.twins, orders, strict=True):
+            _arrange(groups, plan, twins, order, stage, option)
+        yield Plan(stage, plan.location, option)
 
-    def extend(number: int, stage: IntArray, option: IntArray | None) -> Iterator[Plan]:
-        if number == len(groups.twins):
-            yield Plan(stage, plan.location, option)
+
+def _together(sets: Sequence[Sequence[int]]) -> Iterator[list[list[int]]]:
+    """Give every choice of an order for each of several sets of values; that of the last changes first."""
+    left = [_orders(each) for each in sets]
+    chosen = [next(each) for each in left]
+    while True:
+        yield chosen
+        for number in range(len(sets) - 1, -1, -1):
+            following = next(left[number], None)
+            if following is not None:
+                chosen = [*chosen[:number], following, *chosen[number + 1 :]]
+                break
+            left[number] = _orders(sets[number])
+            chosen = [*chosen[:number], next(left[number]), *chosen[number + 1 :]]
+        else:
             return
-        twins = groups.twins[number]
-        for order in _orders(plan.stage[list(twins)].tolist()):
-            changed, chosen = stage.copy(), None if option is None else option.copy()
-            _arrange(groups, plan, twins, order, changed, chosen)
-            yield from extend(number + 1, changed, chosen)
-
-    return extend(0, plan.stage, plan.option)
 
 
 def _orders(values: Sequence[int]) -> Iterator[list[int]]:
-    """Give every different order of some values, the ascending one first."""
-    if not values:
-        yield []
-    for first in sorted(set(values)):
-        rest = sorted(values)
-        rest.remove(first)
-        for order in _orders(rest):
-            yield [first, *order]
+    """Give every different order of some values, the ascending one first, each the next larger one."""
+    order = sorted(values)
+    while True:
+        yield list(order)
+        falling = len(order) - 1  # where the falling end begins, which cannot grow by itself
+        while falling > 0 and order[falling - 1] >= order[falling]:
+            falling -= 1
+        if falling <= 0:
+            return
+        larger = max(at for at in range(falling, len(order)) if order[at] > order[falling - 1])
+        order[falling - 1], order[larger] = order[larger], order[falling - 1]
+        order[falling:] = order[falling:][::-1]
 
 
 def _arrange(

@@ -14,8 +14,11 @@ from partita.solver.session import Session
 from partita.solver.single_moves import BestMove, best_move
 from partita.solver.yardstick import better, deciding, levels_of_another
 
-MOVES_SHARE = 0.3
-"""The part of the time limit in which moves are measured; what is left of it belongs to the search."""
+PRICING_SHARE, MOVES_SHARE = 0.3, 0.3
+"""The parts of the time left in which the plan is priced in many configurations, and in which moves are measured.
+
+What is left of it belongs to the search.
+"""
 
 LEAST_SEARCH_S = 1e-3
 """The time limit of a search for which pricing and moves have left no time."""
@@ -48,7 +51,7 @@ def evaluate_given(
         As ``review_plan`` and ``plan_problem`` do; pointers into the plan start at ``/plan``.
     """
     deadline = Deadline.after(problem.search.time_limit_s)
-    review = review_plan(problem, given)
+    review = review_plan(problem, given, deadline.part(PRICING_SHARE))
     session, ours = review.session, review.best.candidate.metrics
     moves = best_move(review.best, session, deadline.part(MOVES_SHARE))
     if not solve:

@@ -46,11 +46,11 @@ def check_ranking(problem: Problem, answer: Answer, plans: Sequence[Way], tolera
 
 def check_figures(case: Case, candidate: Candidate) -> Price | Over:
     """Check all figures of a candidate, over all scenarios and in each; give its price."""
-    if len(case.each) == 1:
+    cost = priced(case, candidate)
+    if not isinstance(cost, Over):
         check_candidate(case.plain, candidate)
-        return price_candidate(case.plain, candidate)
-    prices = [price_candidate(one, candidate) for one in case.each]
-    cost = over(case.problem, prices, [read_facts(one).tokens for one in case.each])
+        return cost
+    prices = cost.prices
     spans = sorted(price.timing.run.makespan_s for price in prices)
     tie = case.problem.over_scenarios == "worst" and spans[-1] - spans[-2] <= EXACT * spans[-1]
     check_metrics(candidate.metrics, cost, ("iteration_time_s",) if tie else TIMES)
@@ -63,6 +63,14 @@ def check_figures(case: Case, candidate: Candidate) -> Price | Over:
     assert candidate.scenarios[shown].metrics.iteration_time_s == longest.metrics.iteration_time_s
     check_candidate(case.each[shown], candidate.as_shown)
     return cost
+
+
+def priced(case: Case, candidate: Candidate) -> Price | Over:
+    """Price a candidate, over all scenarios where there are several."""
+    prices = [price_candidate(one, candidate) for one in case.each]
+    if len(prices) == 1:
+        return prices[0]
+    return over(case.problem, prices, [read_facts(one).tokens for one in case.each])
 
 
 def check_bound(problem: Problem, answer: Answer, best: Way, tolerance: float) -> None:

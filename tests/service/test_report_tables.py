@@ -186,10 +186,10 @@ def test_a_comparison_of_degrees():
     )
     listed = (of_degrees("optimal", 2, 4.0, 4.0), of_degrees("cut_off", 1, None, 5.0))
     text = report(answer(candidates=plans, schedules=listed), problem)
-    assert "8 microbatches, 2 configurations" in text.splitlines()[0]
+    assert "8 microbatches, tensor 2, the best of 2 configurations" in text.splitlines()[0]
     assert lines_from(text, "Tensor") == [
         "Tensor  Iteration time    Bound  Status",
         "     2         4.000 s  4.000 s  optimal",
-        "     1                  5.000 s  cut off: cannot beat tensor 2",
+        "     1                  5.000 s  cut off",
     ]
     assert lines_from(text, "Plan")[0].startswith("Plan  Tensor  Iteration time")

@@ -1,5 +1,6 @@
 """Tests that equal layers side by side are recognized, searched in one order, and ranked in all."""
 
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from oracle.ways import every_way, ranked
 from partita.models.problem import Problem
 from partita.solver.equal_layers import equal_layers
 from partita.solver.planner import plan_problem
+from partita.solver.twins import _orders, _together
 
 COSTS: Json = {"forward_s": 1.0, "backward_s": 2.0, "weight_bytes": 10, "activation_bytes": 5}
 BLOCK = ("a>bcd", "b>e", "c>e", "d>e", "e>f")
@@ -110,3 +112,14 @@ def test_how_many_are_recomputed(memory: int, solver: str, tolerance: float) -> 
     plans = ranked(problem, every_way(problem))
     assert plans
     check_ranking(problem, plan_problem(problem), plans, tolerance)
+
+
+def test_many_twins_are_exchanged_one_after_the_other() -> None:
+    """Of 1200 equal layers side by side, as of many pairs of them, the next images come without end or recursion."""
+    wide = [list(order) for order in islice(_orders([0] * 600 + [1] * 600), 3)]
+    assert wide == sorted(wide)
+    assert len({tuple(order) for order in wide}) == 3
+    assert [order.count(1) for order in wide] == [600] * 3
+    pairs = list(islice(_together([[0, 1]] * 1500), 3))
+    assert [each[-2:] for each in pairs] == [[[0, 1], [0, 1]], [[0, 1], [1, 0]], [[1, 0], [0, 1]]]
+    assert sorted(map(tuple, _orders([2, 1, 1]))) == [(1, 1, 2), (1, 2, 1), (2, 1, 1)]

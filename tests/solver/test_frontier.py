@@ -148,3 +148,14 @@ def test_batches_are_compared_by_throughput_alone() -> None:
     front = frontier(problem, ("tokens_per_second", "peak_memory_bytes"))
     assert front.status == "complete"
     assert [point.values for point in front.points] == [(8 / 54, 160.0), (2 / 18, 40.0)]
+
+
+def test_microbatches_of_other_sizes_have_no_common_bottleneck() -> None:
+    """A microbatch of one replica and one of two are not compared by how long either keeps a device busy."""
+    layers = {name: {"forward_s": 1.0, "backward_s": 2.0} for name in "abcd"}
+    degrees: Any = {"schedule": "gpipe", "data_parallel": [1, 2], "global_batch_size": 8, "devices": 4}
+    with pytest.raises(InvalidInput, match="microbatches of 1 to 2 samples") as raised:
+        frontier(small_problem(layers, num_microbatches=None, **degrees), ("bottleneck_time_s", "num_devices"))
+    assert [fault.pointer for fault in raised.value.faults] == ["/metrics/0"]
+    with pytest.raises(InvalidInput, match="microbatches of 1 to 2 samples"):
+        small_problem(layers, num_microbatches=None, objective="bottleneck_time", **degrees)

@@ -201,3 +201,18 @@ def test_evaluation_does_not_keep() -> None:
     keep = problem.search.keep
     assert keep is not None
     assert evaluate_plan(problem, keep).warnings == ()
+
+
+def test_a_plan_stays_in_its_configuration() -> None:
+    """Of two schedules that take as long one is found; a plan in use runs either, and still does."""
+    layers = {name: {"forward_s": 1.0, "backward_s": 1.0} for name in "abcdef"}
+    asked: Json = {"schedule": ["gpipe", "1f1b"], "num_microbatches": 2, "num_stages": 2}
+    found = plan_problem(small_problem(layers, **asked)).candidates[0]
+    assert found.schedule.kind == "1f1b"
+    for kind, expected in (("1f1b", ["1f1b"]), ("gpipe", ["gpipe"]), ("zb_h1", ["1f1b", "gpipe"])):
+        keep = {"stage_sizes": [3, 3], "configuration": {"schedule": {"kind": kind}}}
+        problem = small_problem(layers, search={"keep": keep, "candidates": 1}, **asked)
+        (kept,) = plan_problem(problem).candidates
+        assert kept.schedule.kind in expected
+        priced = evaluate_plan(problem, validate(GivenPlan, keep)).candidates
+        assert sorted(each.schedule.kind for each in priced) == expected

@@ -60,7 +60,7 @@ def test_every_placement_is_a_way_to_take_seats(seed: int) -> None:
     every = {topology.canonical(each).tobytes() for each in placements(topology, ranks)}
     kinds = {tuple(topology.kind_of[each]) for each in placements(topology, ranks)}
     for by_kind in (False, True):
-        seating = Seating(topology, ranks, by_kind=by_kind)
+        seating = Seating(topology, ranks, Deadline.after(60), by_kind=by_kind)
         ways: list[tuple[int, tuple[int, ...]]] = [(0, ())]
         for turns in seating.turns:
             ways = [
@@ -196,7 +196,7 @@ def test_too_many_places_to_tell_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = configuration_of(0)
     assert configuration.num_stages > 1
     with pytest.raises(TooManySteps):
-        Seating(configuration.tools.judge.instance.topology, configuration.num_stages)
+        Seating(configuration.tools.judge.instance.topology, configuration.num_stages, Deadline.after(60))
     problem = mixed_chain(Random(0))
     best = min(each.objective for _, each in all_plans(configuration.tools.judge, configuration.num_stages))
     (candidate,) = plan_problem(problem).candidates[:1]
