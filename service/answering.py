@@ -55,12 +55,12 @@ async def answer_to(request: Request, kind: TaskKind, include_problem: bool) -> 
     try:
         with solves.admission():
             body = await read_body(request, settings)
-            outcome = await _unless_client_leaves(request, solves, Task(kind, body, include_problem))
+            outcome = await _unless_client_leaves(request, solves, Task(kind, body))
     except Busy as error:
         raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
-    return _response(outcome)
+    return _response(outcome, include_problem)
 
 
 async def _unless_client_leaves(request: Request, solves: Solves, task: Task) -> Outcome:
@@ -84,10 +84,11 @@ async def _client_leaves(request: Request) -> None:
         pass
 
 
-def _response(outcome: Outcome) -> Response:
+def _response(outcome: Outcome, include_problem: bool) -> Response:
     """Turn an outcome into a response, or into the refusal that explains it."""
     if isinstance(outcome, Answered):
-        return Response(outcome.body, media_type="application/json")
+        body = outcome.with_problem() if include_problem else outcome.body
+        return Response(body, media_type="application/json")
     refusal = _refusal(outcome)
     if refusal.kind.status == INTERNAL.status:
         LOG.error("%s: %s\n%s", refusal.instance, refusal.detail, getattr(outcome, "trace", outcome))
