@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from partita import __version__
 from partita.service import docs_page, evaluations, frontiers, health, plans
+from partita.service.jobs.jobs import Jobs
 from partita.service.openapi import openapi_document
 from partita.service.problem_document import BAD_REQUEST, INTERNAL, INVALID, NOT_FOUND, WRONG_METHOD, Place, Refusal
 from partita.service.settings import Settings
@@ -38,6 +39,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     )
     app.state.settings = chosen
     app.state.solves = Solves(chosen, work)
+    app.state.jobs = Jobs(chosen, app.state.solves)
     app.state.openapi = openapi_document(chosen)
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
     for part in (plans, evaluations, frontiers, health, docs_page):
@@ -51,11 +53,14 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Load the solver before it is needed, and leave no solve behind."""
+    """Load the solver before it is needed, work while the server runs, and leave no solve behind."""
     solves: Solves = app.state.solves
+    jobs: Jobs = app.state.jobs
     solves.warm_up()
+    await asyncio.to_thread(jobs.open)
+    await asyncio.to_thread(jobs.work)
     yield
-    await asyncio.to_thread(solves.close)
+    await asyncio.to_thread(jobs.close)
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -3,12 +3,13 @@
 import copy
 import ipaddress
 import socket
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from partita.service.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded
-from partita.service.settings import GIB, MIB, Settings
+from partita.service.settings import DAY_S, GIB, MIB, Settings
 
 DEFAULTS = Settings()
 
@@ -65,6 +66,16 @@ def serve(
         int, _option("MAX_CANDIDATES", "Most candidates of a problem.", 1)
     ] = DEFAULTS.max_candidates,
     max_workers: Annotated[int, _option("MAX_WORKERS", "Most workers of a solve.", 1)] = DEFAULTS.max_workers,
+    data: Annotated[Path, _option("DATA", "Folder of the database of jobs and answers.")] = DEFAULTS.data,
+    database: Annotated[
+        str | None, _option("DATABASE", "PostgreSQL in place of that file: postgresql://user@host/name.")
+    ] = None,
+    max_queued: Annotated[int, _option("MAX_QUEUED", "Jobs that may wait.", 1)] = DEFAULTS.max_queued,
+    lease: Annotated[
+        float, _option("LEASE", "Seconds without a sign of life after which a worker's jobs go to others.", 1.0)
+    ] = DEFAULTS.lease_s,
+    keep: Annotated[float, _option("KEEP", "Days for which ended jobs and answers are kept.", 0.0)] = DEFAULTS.keep_s
+    / DAY_S,
     debug: Debug = False,
 ) -> None:
     """Answer requests over HTTP; see /docs there. Every option is an environment variable too."""
@@ -81,6 +92,11 @@ def serve(
         max_devices=max_devices,
         max_candidates=max_candidates,
         max_workers=max_workers,
+        data=data,
+        database=database,
+        max_queued=max_queued,
+        lease_s=lease,
+        keep_s=keep * DAY_S,
     )
     with _listening(host, port) as listener:
         _serve(settings, listener)
@@ -130,12 +146,19 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     import uvicorn
 
     from partita.service.app import create_app
+    from partita.service.jobs.jobs import DatabaseUnusable
 
     app = create_app(settings)
+    try:
+        app.state.jobs.open()
+    except DatabaseUnusable as error:
+        raise Stopped(str(error), FAILED) from None
     config = uvicorn.Config(
         app, timeout_graceful_shutdown=round(settings.shutdown_s), log_config=_log_config(), server_header=False
     )
     server = uvicorn.Server(config)
+    end = server.handle_exit
+    server.handle_exit = lambda *told: (app.state.jobs.begin_to_close(), end(*told))[1]  # type: ignore[method-assign]
     host, port = listener.getsockname()[:2]
     place = f"[{host}]" if ":" in host else host
     typer.echo(f"Partita listens on http://{place}:{port} (documentation under /docs)")

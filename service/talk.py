@@ -20,8 +20,9 @@ class Step:
     ----------
     phase
         What it does.
-    incumbent, bound
-        The best value so far and the proven bound, in the unit of the objective; None where unknown.
+    incumbent, bound, relative_gap
+        The best value so far, the proven bound, both in the unit of the objective, and the gap between them; None where
+        unknown.
     points
         How many points of a front are found; None for a plan.
     """
@@ -29,6 +30,7 @@ class Step:
     phase: str
     incumbent: float | None = None
     bound: float | None = None
+    relative_gap: float | None = None
     points: int | None = None
 
 

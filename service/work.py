@@ -94,7 +94,9 @@ def _plan(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem
 
 def _step(state: "Progress") -> Step:
     """Tell how far the search for a plan is."""
-    return Step(state.phase, state.incumbent, state.bound)
+    from partita.solver.yardstick import relative_gap
+
+    return Step(state.phase, state.incumbent, state.bound, relative_gap(state.incumbent, state.bound))
 
 
 def _evaluate(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem]:

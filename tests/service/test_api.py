@@ -114,7 +114,7 @@ def test_wrong_query(make_app, query):
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": "application/json; charset=utf-16"},
         {"Content-Type": "nonsense"},
-        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+        {"Content-Type": "application/json", "Content-Encoding": "br"},
     ],
 )
 def test_wrong_content_type(make_app, headers):
@@ -194,7 +194,7 @@ def test_solve_that_goes_wrong(make_app, work, settings, status, name, words, ca
 
 def test_signal_without_a_name(make_app):
     """Tests that a signal that has no name is told by its number."""
-    from partita.service.answering import _how_ended
+    from partita.service.refusals import _how_ended
 
     assert _how_ended(-60) == "killed by signal 60"
 
@@ -203,10 +203,10 @@ def test_error_in_the_service_itself(make_app, monkeypatch, caplog):
     """Tests that even an error of the service is a problem document that tells nothing about it."""
     app = make_app()
 
-    async def broken(task):
+    async def broken(asked, **how):
         raise RuntimeError("private")
 
-    monkeypatch.setattr(app.state.solves, "solve", broken)
+    monkeypatch.setattr(app.state.jobs, "submit", broken)
     response = plan(app, b"{}")
     document = document_in(response, 500, "internal-error")
     assert "private" not in response.text
@@ -221,7 +221,9 @@ def test_busy(make_app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             bodies = (json.dumps({"nap_s": 1.5}), "{}")
-            return await asyncio.gather(*(client.post("/v1/plans", content=body, headers=JSON) for body in bodies))
+            return await asyncio.gather(
+                *(client.post("/v1/evaluations", content=body, headers=JSON) for body in bodies)
+            )
 
     first, second = sorted(asyncio.run(two()), key=lambda response: response.status_code)
     assert first.status_code == 200

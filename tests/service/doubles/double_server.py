@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from unittest import mock
 
 import solve_doubles
@@ -13,4 +14,6 @@ if __name__ == "__main__":
     work = getattr(solve_doubles, sys.argv[1])
     create = app.create_app
     with mock.patch.object(app, "create_app", lambda settings: create(settings, work=work)):
-        commands_serve._serve(Settings(**json.loads(sys.argv[2])), commands_serve._listening("127.0.0.1", 0))
+        settings = json.loads(sys.argv[2])
+        settings["data"] = Path(settings["data"])
+        commands_serve._serve(Settings(**settings), commands_serve._listening("127.0.0.1", 0))
