@@ -1,21 +1,18 @@
 """From a request to its response: read the body, solve in a process, and say how it ended."""
 
 import asyncio
-import logging
 
 from fastapi import Request
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
 from partita.service.outcomes import Answered, Outcome
-from partita.service.problem_document import BUSY, INTERNAL, Refusal
-from partita.service.refusals import refusal_of
+from partita.service.problem_document import BUSY, Refusal
+from partita.service.refusals import logged_refusal
 from partita.service.request_body import read_body
 from partita.service.settings import Settings
 from partita.service.solves import Busy, Solves
 from partita.service.work import Task, TaskKind
-
-LOG = logging.getLogger("partita.service")
 
 CLIENT_GONE = 499
 """Status of a response that nobody reads; for the access log."""
@@ -68,7 +65,4 @@ def _response(outcome: Outcome, include_problem: bool) -> Response:
     if isinstance(outcome, Answered):
         body = outcome.with_problem() if include_problem else outcome.body
         return Response(body, media_type="application/json")
-    refusal = refusal_of(outcome)
-    if refusal.kind.status == INTERNAL.status:
-        LOG.error("%s: %s\n%s", refusal.instance, refusal.detail, getattr(outcome, "trace", outcome))
-    return refusal.response()
+    return logged_refusal(outcome).response()

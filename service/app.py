@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from partita import __version__
-from partita.service import docs_page, evaluations, frontiers, health, plans
+from partita.service import batches, docs_page, evaluations, frontiers, health, plans
 from partita.service.jobs.jobs import Jobs
 from partita.service.openapi import openapi_document
 from partita.service.problem_document import BAD_REQUEST, INTERNAL, INVALID, NOT_FOUND, WRONG_METHOD, Place, Refusal
@@ -42,7 +42,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.state.jobs = Jobs(chosen, app.state.solves)
     app.state.openapi = openapi_document(chosen)
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
-    for part in (plans, evaluations, frontiers, health, docs_page):
+    for part in (plans, batches, evaluations, frontiers, health, docs_page):
         app.include_router(part.router)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)

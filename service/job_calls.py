@@ -175,9 +175,13 @@ async def look(request: Request, kind: TaskKind, name: str) -> Response:
 
 async def job_text(jobs: Jobs, job: Job) -> bytes:
     """Write a job as JSON, with its answer."""
+    return with_answer(document_of(job, await jobs.ahead(job)), await answer_of(jobs, job))
+
+
+async def answer_of(jobs: Jobs, job: Job) -> bytes | None:
+    """Give the JSON of the answer of a job; None where it has none."""
     stored = await jobs.answer(job)
-    answer = None if stored is None else answer_text(stored, job.include_problem)
-    return with_answer(document_of(job, await jobs.ahead(job)), answer)
+    return None if stored is None else answer_text(stored, job.include_problem)
 
 
 async def follow(request: Request, kind: TaskKind, name: str) -> Response:

@@ -1,6 +1,5 @@
 """Jobs as clients see them."""
 
-import json
 import time
 from datetime import UTC, datetime
 from typing import Literal
@@ -145,8 +144,3 @@ def _progress(job: Job) -> JobProgress | None:
 def event(name: str, data: bytes) -> bytes:
     """Write a server-sent event; JSON has no line breaks of its own."""
     return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
-
-
-def line(value: object) -> bytes:
-    """Write a line of NDJSON."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"

@@ -7,12 +7,15 @@ from partita.models.answer import Answer
 from partita.models.front import Front, FrontRequest
 from partita.models.problem import Problem
 from partita.service import examples
+from partita.service.batch_documents import BatchDocument, BatchResult
 from partita.service.health import Health
 from partita.service.job_documents import JobDocument, JobList
+from partita.service.openapi_batches import about_batches
 from partita.service.openapi_jobs import about_jobs, asking, listing
 from partita.service.openapi_parts import INCLUDE, Document, failures, json_response, reference
 from partita.service.problem_document import ProblemDocument
 from partita.service.settings import Settings
+from partita.service.variants import BatchRequest
 from partita.service.work import Evaluation
 
 __all__ = ["Document", "openapi_document"]
@@ -30,6 +33,9 @@ def openapi_document(settings: Settings) -> Document:
             (Answer, "serialization"),
             (Front, "serialization"),
             (Health, "serialization"),
+            (BatchRequest, "validation"),
+            (BatchDocument, "serialization"),
+            (BatchResult, "serialization"),
             (JobDocument, "serialization"),
             (JobList, "serialization"),
             (ProblemDocument, "serialization"),
@@ -53,6 +59,7 @@ def openapi_document(settings: Settings) -> Document:
                 "get": listing("list_frontiers", "fronts"),
             },
             **about_jobs("/v1/frontiers", "frontier"),
+            **about_batches(settings, examples.BATCHES),
             "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
             "/healthz": {"get": _HEALTH},
             "/readyz": {"get": _READY},

@@ -35,6 +35,15 @@ JOB: Document = {
     "example": "6b9b7a5e-0c3f-4f57-9d5f-0f1e2d3c4b5a",
 }
 
+BATCH: Document = {
+    "name": "batch",
+    "in": "path",
+    "required": True,
+    "description": "The batch, as its document and the header Location name it.",
+    "schema": {"type": "string", "format": "uuid"},
+    "example": "0b7f2a9c-58d4-4a57-8f43-6a5e4d3c2b1a",
+}
+
 LIST: tuple[Document, ...] = (
     {
         "name": "state",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from partita.models.errors import Fault
+from partita.service.variants import Split
 
 RefusalKind = Literal["not_json", "invalid_input", "not_supported_yet", "over_limit"]
 
@@ -78,4 +79,4 @@ class Cancelled:
     """The process was killed because nobody waits for the answer."""
 
 
-Outcome = Answered | Refused | OutOfMemory | Failed | Crashed | Overran | Cancelled
+Outcome = Answered | Split | Refused | OutOfMemory | Failed | Crashed | Overran | Cancelled

@@ -1,5 +1,6 @@
 """Why a solve has no answer, as the client is told."""
 
+import logging
 import signal
 
 from partita.service.outcomes import Crashed, Failed, Outcome, OutOfMemory, Overran, RefusalKind, Refused
@@ -18,6 +19,8 @@ from partita.service.problem_document import (
     Refusal,
     places,
 )
+
+LOG = logging.getLogger("partita.service")
 
 REFUSALS: dict[RefusalKind, Kind] = {
     "not_json": NOT_JSON,
@@ -58,6 +61,14 @@ def refusal_of(outcome: Outcome) -> Refusal:
             return Refusal(INTERNAL, "an error inside Partita; the server's log has it under the name in instance")
         case _:
             return Refusal(INTERNAL, "the solve was cancelled by the server")
+
+
+def logged_refusal(outcome: Outcome) -> Refusal:
+    """Give the refusal that explains an outcome; what its client must not see goes to the log."""
+    refusal = refusal_of(outcome)
+    if refusal.kind.status == INTERNAL.status:
+        LOG.error("%s: %s\n%s", refusal.instance, refusal.detail, getattr(outcome, "trace", outcome))
+    return refusal
 
 
 def _how_ended(exit_code: int) -> str:

@@ -14,8 +14,12 @@ _AT_ONCE = 2**16
 _NO_GZIP = "the body is not whole gzip data, as its Content-Encoding says; send it again, or not compressed"
 
 
-async def read_body(request: Request, settings: Settings) -> bytes:
-    """Give the body, once it is whole.
+JSON = ("application/json",)
+"""The media types of most bodies."""
+
+
+async def read_body(request: Request, settings: Settings, types: tuple[str, ...] = JSON) -> bytes:
+    """Give the body, once it is whole; ``types`` are the media types that it may have.
 
     Raises
     ------
@@ -25,7 +29,7 @@ async def read_body(request: Request, settings: Settings) -> bytes:
     ClientDisconnect
         When the client has gone.
     """
-    _check_type(request)
+    _check_type(request, types)
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared[:20]) > settings.max_body_bytes:
         raise _too_large(settings.max_body_bytes)
@@ -95,17 +99,28 @@ def _too_large(limit: int) -> Refusal:
     return Refusal(TOO_LARGE, detail, (Place(pointer="", detail=detail, code="too_large"),))
 
 
-def _check_type(request: Request) -> None:
-    """Refuse anything that is not declared as JSON in UTF-8."""
+def media_type(request: Request) -> str:
+    """Give the media type of the body, without its parameters."""
+    return _content_type(request).get_content_type()
+
+
+def _content_type(request: Request) -> Message:
+    """Read the header Content-Type."""
     header = Message()
     header["Content-Type"] = request.headers.get("content-type", "missing/missing")
+    return header
+
+
+def _check_type(request: Request, types: tuple[str, ...]) -> None:
+    """Refuse anything that is not declared as JSON in UTF-8."""
+    header = _content_type(request)
     charset = header.get_param("charset", "utf-8")
-    if header.get_content_type() != "application/json":
-        detail = "send the body with the header Content-Type: application/json"
+    if header.get_content_type() not in types:
+        detail = f"send the body with the header Content-Type: {' or '.join(types)}"
     elif not isinstance(charset, str) or charset.lower() not in ("utf-8", "utf8", "us-ascii"):
         detail = "send the body as UTF-8 and leave the charset out of the header Content-Type"
     elif _encoding(request) not in ("", "identity", "gzip"):
         detail = "send the body without a Content-Encoding, or with gzip"
     else:
         return
-    raise Refusal(WRONG_TYPE, detail, headers={"Accept": "application/json"})
+    raise Refusal(WRONG_TYPE, detail, headers={"Accept": ", ".join(types)})

@@ -50,6 +50,8 @@ class Settings:
         Folder of the database, where that is a file.
     database
         Address of PostgreSQL; None for a file of SQLite in ``data``.
+    max_variants
+        The most problems of a batch.
     max_queued
         The most jobs that may wait.
     max_wait_s
@@ -76,6 +78,7 @@ class Settings:
     shutdown_s: float = 5.0
     data: Path = field(default_factory=default_folder)
     database: str | None = None
+    max_variants: int = 10_000
     max_queued: int = 20_000
     max_wait_s: float = 60.0
     lease_s: float = 15.0

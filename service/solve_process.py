@@ -23,6 +23,7 @@ from multiprocessing.context import ForkServerProcess
 from partita.service.outcomes import Answered, Cancelled, Crashed, Failed, Outcome, OutOfMemory, Overran, Refused
 from partita.service.settings import Settings
 from partita.service.talk import Accepted, Beat, Message, Step, Stop, Talk
+from partita.service.variants import Split
 from partita.service.work import Task, perform
 
 Work = Callable[[Task, Settings, Talk], Outcome]
@@ -41,7 +42,7 @@ PRELOADED = (
 )
 """Modules that the fork server loads once."""
 
-_FINAL = (Answered, Refused, OutOfMemory, Failed)
+_FINAL = (Answered, Split, Refused, OutOfMemory, Failed)
 _PR_SET_PDEATHSIG = 1
 _BEAT_S, _STEP_S = 1.0, 0.1
 _LAST_WORDS_S = 5.0  # a process whose end of the pipe is closed has ended, or will at once

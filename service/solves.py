@@ -38,6 +38,7 @@ class Solves:
         self._present = self._taken = 0
         self._running: set[SolveProcess] = set()
         self._threads = ThreadPoolExecutor(settings.solves, thread_name_prefix="solve")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="read")
 
     @property
     def free(self) -> bool:
@@ -117,6 +118,22 @@ class Solves:
                 process.kill()
             raise
 
+    async def read(self, task: Task) -> Outcome:
+        """Have a body read in a process of its own, past those that solve; one at a time."""
+        process = SolveProcess(task, self._settings)
+        with self._lock:
+            self._running.add(process)
+        reading = self._reader.submit(process.run)
+        try:
+            return await asyncio.shield(asyncio.wrap_future(reading))
+        except asyncio.CancelledError:
+            if not reading.cancel():
+                process.kill()
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
     async def _turn(self, turn: asyncio.Event, running: "Future[Outcome]") -> None:
         """Wait until a solve begins."""
         try:
@@ -134,10 +151,12 @@ class Solves:
 
     def close(self) -> None:
         """Accept no more solves; kill those that still run and wait until they are gone."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._reader):
+            threads.shutdown(wait=False, cancel_futures=True)
         for process in list(self._running):
             process.kill()
-        self._threads.shutdown(wait=True)
+        for threads in (self._threads, self._reader):
+            threads.shutdown(wait=True)
 
     def _ended(self, process: SolveProcess) -> None:
         """Make room for the next solve."""

@@ -20,11 +20,12 @@ from partita.service.limits import OverLimit, check_limits
 from partita.service.outcomes import Answered, Outcome, RefusalKind, Refused
 from partita.service.settings import Settings
 from partita.service.talk import Accepted, Step, Talk
+from partita.service.variants import split
 
 if TYPE_CHECKING:
     from partita.solver.progress import Progress
 
-TaskKind = Literal["plan", "evaluation", "frontier"]
+TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson"]
 
 
 class Evaluation(Model):
@@ -43,7 +44,7 @@ class Task:
     ----------
     kind
         ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
-        metrics.
+        metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
     body
         JSON as it came.
     base
@@ -69,6 +70,8 @@ def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
     talk
         Told when the search begins and how far it is; may stop it.
     """
+    if task.kind in ("batch", "ndjson"):
+        return _split(task, settings)
     try:
         data = read_json(task.body)
         if task.base is not None:
@@ -80,6 +83,14 @@ def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
     except InvalidInput as error:
         return Refused(_refusal_kind(error), error.faults)
     return Answered(answer.model_dump_json().encode(), answer.status, problem.model_dump_json().encode())
+
+
+def _split(task: Task, settings: Settings) -> Outcome:
+    """Tell the problems of a batch apart."""
+    try:
+        return split(task.body, task.kind == "ndjson", settings)
+    except InvalidInput as error:
+        return Refused(_refusal_kind(error), error.faults)
 
 
 def _plan(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem]:

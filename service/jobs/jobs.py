@@ -1,10 +1,13 @@
-"""Jobs as the rest of the service sees them: submit, get, list, wait, stop, cancel."""
+"""Jobs as the rest of the service sees them: submit, get, list, wait, stop, cancel; alone or in batches."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from partita.service.jobs import batches
+from partita.service.jobs.batches import AskedBatch, Batch, Flow
 from partita.service.jobs.database import DatabaseUnusable, address, connect, upgrade
 from partita.service.jobs.keeper import Keeper, hand_over
 from partita.service.jobs.leases import Lease, alive
@@ -179,6 +182,42 @@ class Jobs:
     async def stop(self, job: str, owner: str) -> Job | None:
         """Let a job end with the best that it has found, and give how it stands."""
         return await asyncio.to_thread(self.store.ask_stop, job, owner)
+
+    async def submit_batch(self, asked: AskedBatch) -> Batch:
+        """Take many jobs together; raises as ``submit`` does."""
+        name = await asyncio.to_thread(batches.submit, self.store, asked)
+        batch = await self.batch(name, asked.owner)
+        assert batch is not None
+        return batch
+
+    async def batch(self, batch: str, owner: str) -> Batch | None:
+        """Give a batch of an owner; None where there is none."""
+        return await asyncio.to_thread(batches.find, self.store, batch, owner)
+
+    async def flow(self, batch: Batch) -> Flow:
+        """Measure how fast the queue before the end of a batch shrinks."""
+        return await asyncio.to_thread(batches.flow, self.store, batch)
+
+    async def results(self, batch: str, owner: str) -> AsyncIterator[Job]:
+        """Give the jobs of a batch as they end, each once, until all have ended or this process is about to."""
+        told: set[str] = set()
+        since = 0.0
+        while True:
+            found = await self.batch(batch, owner)
+            fresh = await asyncio.to_thread(batches.ended, self.store, batch, since)
+            for job in fresh:
+                if job.id not in told:
+                    told.add(job.id)
+                    since = job.finished_at or since
+                    yield job
+            if found is None or not found.open or self.closing:
+                return
+            await asyncio.sleep(LISTEN_S)
+
+    async def cancel_batch(self, batch: str, owner: str) -> Batch | None:
+        """Cancel those jobs of a batch that have not ended, and give it as it stands."""
+        await asyncio.to_thread(self.store.cancel_batch, batch, owner)
+        return await self.batch(batch, owner)
 
     async def ready(self) -> str | None:
         """Tell why no job can be taken and solved now; None where all is well."""

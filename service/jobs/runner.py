@@ -14,7 +14,7 @@ from partita.service.jobs.progress import Progress
 from partita.service.jobs.records import Ending, Stored, digest_of
 from partita.service.jobs.store import Claim, Store
 from partita.service.outcomes import Answered, Cancelled, Failed, Outcome
-from partita.service.refusals import abandoned, refusal_of
+from partita.service.refusals import abandoned, logged_refusal
 from partita.service.solve_process import SolveProcess
 from partita.service.solves import Solves
 from partita.service.talk import Accepted, Message
@@ -161,15 +161,8 @@ class Runner:
         if isinstance(outcome, Cancelled):
             return None
         if not isinstance(outcome, Answered):
-            refusal = refusal_of(outcome)
-            LOG.log(
-                logging.ERROR if refusal.kind.status == 500 else logging.INFO,
-                "job %s failed: %s %s\n%s",
-                claim.job,
-                refusal.instance,
-                refusal.detail,
-                getattr(outcome, "trace", ""),
-            )
+            refusal = logged_refusal(outcome)
+            LOG.info("job %s failed: %s", claim.job, refusal.instance)
             return Ending("failed", failure=refusal.document())
         shared = not current.stop_asked and outcome.status in KEPT and current.key is not None
         key = current.key if shared else None

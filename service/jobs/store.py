@@ -227,21 +227,20 @@ class Store:
                 return False
             if ending.stored is not None and ending.answer is not None:
                 self._keep(connection, ending.answer, ending.stored)
-            connection.execute(
-                jobs.update()
-                .where(jobs.c.leader == claim.job, jobs.c.state == "queued")
-                .values(state=ending.state, finished_at=now, answer=ending.answer, failure=ending.failure)
-            )
+            _follow(connection, claim.job, ending, now)
         return True
 
     def give_up(self, job: str, failure: bytes) -> None:
         """End a job that was begun too often."""
+        ending, now = Ending("failed", failure=failure), time.time()
         with self.engine.begin() as connection:
-            connection.execute(
+            changed = connection.execute(
                 jobs.update()
                 .where(jobs.c.id == job, jobs.c.state == "queued", jobs.c.attempt >= MOST_ATTEMPTS)
-                .values(state="failed", finished_at=time.time(), failure=failure)
+                .values(state=ending.state, finished_at=now, failure=failure)
             )
+            if changed.rowcount:
+                _follow(connection, job, ending, now)
 
     def _keep(self, connection: sa.Connection, key: str, stored: Stored) -> None:
         """Put an answer into the store, unless one is there."""
@@ -343,3 +342,12 @@ class Store:
         with self.engine.connect() as connection:
             rows = connection.execute(chosen.order_by(jobs.c.created_at.desc(), jobs.c.id).limit(limit))
             return [job_of(row) for row in rows]
+
+
+def _follow(connection: sa.Connection, leader: str, ending: Ending, now: float) -> None:
+    """End the jobs that ask for the same as one that has ended."""
+    connection.execute(
+        jobs.update()
+        .where(jobs.c.leader == leader, jobs.c.state == "queued")
+        .values(state=ending.state, finished_at=now, answer=ending.answer, failure=ending.failure)
+    )

@@ -87,3 +87,12 @@ def large(task, settings, talk):
 
 
 real = perform
+
+
+def count(task, settings, talk):
+    """Nap, and leave a file for every time that this is begun."""
+    body = json.loads(task.body)
+    Path(body["count_in"], f"{body['number']}-{os.getpid()}-{time.time_ns()}").touch()
+    talk.tell(Accepted(60.0, None))
+    time.sleep(body["nap_s"])
+    return Answered(b'{"napped": true}')
