@@ -84,6 +84,11 @@ class Jobs:
         self._keeper.start()
 
     @property
+    def slot(self) -> str:
+        """The name under which this process works."""
+        return self._runner.slot
+
+    @property
     def closing(self) -> bool:
         """Whether this process is about to end."""
         return self._runner.closing

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from batch_calls import ask_batch, results
-from processes import alive, doubled, pid_in, until
+from processes import alive, doubled, doubled_worker, pid_in, until
 
 AT_ONCE = {"Content-Type": "application/json", "Prefer": "respond-async"}
 
@@ -54,6 +54,21 @@ def test_a_large_batch_survives_ten_kills(tmp_path):
     assert len(found) == 200
     assert min(begun) >= 1
     assert sum(begun) <= 200 + 10 * 2
+
+
+def test_a_killed_worker_on_the_same_file(tmp_path):
+    """Tests that a server takes over what a worker beside it was solving when it was killed."""
+    counts = tmp_path / "counts"
+    counts.mkdir()
+    store = {"data": str(tmp_path / "data"), "solves": 1}
+    problems = [{"nap_s": 0.4, "count_in": str(counts), "number": number} for number in range(8)]
+    with doubled("count", **store, lease_s=2.0) as (_, client), doubled_worker("count", **store) as worker:
+        batch = ask_batch(client, {"problems": problems}).json()["id"]
+        until(lambda: client.get(f"/v1/batches/{batch}").json()["running"] == 2)
+        killed(worker)
+        found = results(client, batch)
+    assert {result["status"] for result in found.values()} == {"succeeded"}
+    assert sum(len(list(counts.glob(f"{number}-*"))) for number in range(8)) <= 9
 
 
 def test_what_was_answered_is_there_after_a_kill(tmp_path):

@@ -51,6 +51,19 @@ def doubled(double, **settings):
             yield found
 
 
+@contextmanager
+def doubled_worker(double, **settings):
+    """Run a worker whose solves are doubles; give its process once it works."""
+    command = [sys.executable, str(DOUBLES / "double_worker.py"), double, json.dumps(settings)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert "works on jobs" in process.stdout.readline()
+            yield process
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
 def until(condition, seconds=10.0):
     """Wait until something is true."""
     deadline = time.monotonic() + seconds
