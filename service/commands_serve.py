@@ -3,6 +3,7 @@
 import copy
 import ipaddress
 import socket
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -145,7 +146,12 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     )
     server = uvicorn.Server(config)
     end = server.handle_exit
-    server.handle_exit = lambda *told: (app.state.jobs.begin_to_close(), end(*told))[1]  # type: ignore[method-assign]
+
+    def told_to_end(sig: int, frame: FrameType | None) -> None:
+        app.state.jobs.begin_to_close()  # who waits for a job gets it at once, as it stands
+        end(sig, frame)
+
+    server.handle_exit = told_to_end  # type: ignore[method-assign]
     host, port = listener.getsockname()[:2]
     place = f"[{host}]" if ":" in host else host
     typer.echo(f"Partita listens on http://{place}:{port} (documentation under /docs)")

@@ -41,6 +41,7 @@ class Keeper:
         self._store, self._runner, self._lease = store, runner, lease
         self._beat_s, self._keep_s = lease_s / BEATS, keep_s
         self._over = Event()
+        self._idle: set[str] = set()
         self._next_beat = self._next_mend = self._next_clear = 0.0
         self._thread = Thread(target=self._keep, name="keeper", daemon=True)
 
@@ -71,6 +72,7 @@ class Keeper:
                 if now >= self._next_mend:
                     self._next_mend = now + MEND_S
                     mend(self._store, time.time() - MEND_S)
+                    self._let_go()
                 if now >= self._next_clear:
                     self._next_clear = now + CLEAR_S
                     clear(self._store, time.time() - self._keep_s)
@@ -96,6 +98,12 @@ class Keeper:
             for each in self._runner.current:
                 each.kill()
             self._lease.renew()
+
+    def _let_go(self) -> None:
+        """Let others have what the queue gave to this worker, and nobody here has worked on for a while."""
+        idle = set(self._store.queue.taken(self._runner.slot)) - self._runner.taken
+        self._store.queue.give_back(idle & self._idle)
+        self._idle = idle
 
     def _take_over(self) -> None:
         for worker in self._lease.gone():

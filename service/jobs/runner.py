@@ -5,10 +5,11 @@ import logging
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock
 from typing import TypeVar
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from partita.service.jobs.progress import Progress
 from partita.service.jobs.records import Ending, Stored, digest_of
@@ -59,11 +60,11 @@ class Current:
         """Note what the process says; False where the answer is known already."""
         self.progress.note(message)
         if isinstance(message, Accepted) and message.digest is not None and self.claim is not None:
-            key = digest_of(self.claim.owner, self._task.kind, message.digest)
-            if self._store.holds(key):
-                self.known = key
-                return False
-            self.key = key
+            self.key = digest_of(self.claim.owner, self._task.kind, message.digest)
+            with suppress(SQLAlchemyError):  # where the store cannot be asked the problem is solved once more
+                if self._store.holds(self.key):
+                    self.known = self.key
+            return self.known is None
         return True
 
     def stop(self) -> None:
@@ -87,12 +88,22 @@ class Runner:
         Where they are.
     solves
         The slots of this process.
+
+    Attributes
+    ----------
+    taken
+        The jobs of the queue that are being solved here, or wait here for their turn.
+    slot
+        The name under which this process works.
+    closing
+        Whether it is about to end.
     """
 
     def __init__(self, store: Store, solves: Solves) -> None:
         self._store, self._solves = store, solves
         self._lock = Lock()
         self._current: set[Current] = set()
+        self.taken: set[str] = set()
         self.slot = ""
         self.closing = False
 
@@ -116,11 +127,15 @@ class Runner:
         asyncio.CancelledError
             When the job has not ended: the queue then does not take it for done.
         """
-        task = await self._surely(lambda: self._store.task(job))
-        if task is not None:
-            await self.solve(task, lambda: self._claimed(job))
-            if await self._surely(lambda: self._store.task(job)) is not None:
-                raise asyncio.CancelledError
+        self.taken.add(job)
+        try:
+            task = await self._surely(lambda: self._store.task(job))
+            if task is not None:
+                await self.solve(task, lambda: self._claimed(job))
+                if await self._surely(lambda: self._store.task(job)) is not None:
+                    raise asyncio.CancelledError
+        finally:
+            self.taken.discard(job)
 
     def _claimed(self, job: str) -> Claim:
         """Claim a job whose turn has come."""

@@ -1,13 +1,14 @@
 """The store without workers: what is recorded once, what is kept, what is cleared and mended."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 
 from partita.service.jobs.batches import AskedBatch, submit
 from partita.service.jobs.database import address, connect, upgrade
-from partita.service.jobs.keeper import hand_over
+from partita.service.jobs.keeper import Keeper, hand_over
 from partita.service.jobs.leases import Lease, alive
 from partita.service.jobs.queue import Queue
 from partita.service.jobs.records import Asked, Ending, Stored
@@ -189,6 +190,17 @@ def test_one_worker_buries_another_one(store):
     watcher.remove(sleeper.slot)
     sleeper.renew()
     assert sleeper.beat()
+
+
+def test_what_nobody_works_on_is_let_go():
+    """Tests that a worker gives back what the queue gave it and it does not work on, but not what it just got."""
+    given = []
+    queue = SimpleNamespace(taken=lambda slot: ["a", "b"], give_back=given.append)
+    runner = SimpleNamespace(slot="slot", taken={"b"})
+    keeper = Keeper(SimpleNamespace(queue=queue), runner, None, 1.0, 1.0)
+    keeper._let_go()
+    keeper._let_go()
+    assert given == [set(), {"a"}]
 
 
 def test_claims_of_direct_jobs(store):
