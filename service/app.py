@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from partita import __version__
 from partita.service import batches, docs_page, evaluations, frontiers, health, plans
@@ -21,6 +22,9 @@ from partita.service.solves import Solves
 from partita.service.work import perform
 
 LOG = logging.getLogger("partita.service")
+
+PARTS = (plans, batches, evaluations, frontiers, health, docs_page)
+"""The modules with the calls."""
 
 
 def create_app(settings: Settings | None = None, *, work: Work = perform) -> FastAPI:
@@ -42,7 +46,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.state.jobs = Jobs(chosen, app.state.solves)
     app.state.openapi = openapi_document(chosen)
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
-    for part in (plans, batches, evaluations, frontiers, health, docs_page):
+    for part in PARTS:
         app.include_router(part.router)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
@@ -86,9 +90,17 @@ async def _wrong_place(request: Request, error: Exception) -> Response:
     if error.status_code == NOT_FOUND.status:
         return Refusal(NOT_FOUND, "there is nothing under this path", headers=headers).response()
     if error.status_code == WRONG_METHOD.status:
+        headers["Allow"] = ", ".join(sorted(_methods(request)))  # the framework names those of one route only
         detail = f"this path does not take {request.method}; see the header Allow"
         return Refusal(WRONG_METHOD, detail, headers=headers).response()
     return Refusal(BAD_REQUEST, str(error.detail), headers=headers).response()
+
+
+def _methods(request: Request) -> set[str]:
+    """Give the methods that the path of a request takes, whichever route does."""
+    every = [route for part in PARTS for route in part.router.routes]
+    routes = [route for route in every if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in routes for method in getattr(route, "methods", None) or ()}
 
 
 async def _broken(_: Request, error: Exception) -> Response:

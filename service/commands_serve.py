@@ -158,6 +158,6 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     try:
         server.run(sockets=[listener])
     finally:
-        app.state.solves.close()
+        app.state.jobs.close()
     if not server.started:
         raise Stopped("the server did not start; its log says why", FAILED)

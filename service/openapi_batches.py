@@ -23,7 +23,7 @@ def about_batches(settings: Settings, shown: dict[str, dict[str, Any]]) -> Docum
     }
     content = {
         "application/json": {"schema": reference("BatchRequest"), "examples": shown},
-        NDJSON: {"schema": {"type": "string"}},
+        NDJSON: {"schema": {"description": "A problem on every line; a line that is none fails alone."}},
     }
     return {
         "/v1/batches": {
