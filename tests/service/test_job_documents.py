@@ -1,9 +1,11 @@
 """Jobs as clients see them, from jobs made by hand."""
 
+import asyncio
 import time
 
 import pytest
 
+from partita.service import job_calls
 from partita.service.job_documents import IMPROVING_S, SILENT_S, document_of, event, with_answer
 from partita.service.jobs.progress import Progress
 from partita.service.jobs.records import Job
@@ -67,3 +69,27 @@ def test_what_counts_as_an_improvement():
     assert (third["phase"], third["incumbent"], third["relative_gap"]) == ("proof", 2.0, 0.5)
     assert third["improved_at"] == second["improved_at"]
     assert third["alive_at"] >= second["alive_at"]
+
+
+def test_a_stream_shows_that_it_lives(monkeypatch):
+    """Tests that whoever follows a job that does not change hears of that, until it ends."""
+    states = iter([job(phase="search", improved_at=1.0, alive_at=float(second)) for second in range(3)])
+
+    class Jobs:
+        closing = False
+
+        async def ahead(self, job):
+            return None
+
+        async def answer(self, job):
+            return None
+
+        async def get(self, name, owner):
+            return next(states, job(state="cancelled"))
+
+    async def told():
+        return [text.split(b"\n")[0] async for text in job_calls._events(Jobs(), next(states))]
+
+    monkeypatch.setattr(job_calls, "LOOK_S", 0.0)
+    monkeypatch.setattr(job_calls, "BEAT_S", 0.0)
+    assert asyncio.run(told()) == [b"event: progress", b"event: heartbeat", b"event: heartbeat", b"event: end"]
