@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -15,7 +16,16 @@ from partita import __version__
 from partita.service import batches, docs_page, evaluations, frontiers, health, plans
 from partita.service.jobs.jobs import Jobs
 from partita.service.openapi import openapi_document
-from partita.service.problem_document import BAD_REQUEST, INTERNAL, INVALID, NOT_FOUND, WRONG_METHOD, Place, Refusal
+from partita.service.problem_document import (
+    BAD_REQUEST,
+    INTERNAL,
+    INVALID,
+    NOT_FOUND,
+    NOT_READY,
+    WRONG_METHOD,
+    Place,
+    Refusal,
+)
 from partita.service.settings import Settings
 from partita.service.solve_process import Work
 from partita.service.solves import Solves
@@ -51,6 +61,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(HTTPException, _wrong_place)
+    app.add_exception_handler(OperationalError, _no_store)
     app.add_exception_handler(Exception, _broken)
     return app
 
@@ -101,6 +112,13 @@ def _methods(request: Request) -> set[str]:
     every = [route for part in PARTS for route in part.router.routes]
     routes = [route for route in every if route.matches(request.scope)[0] is not Match.NONE]
     return {method for route in routes for method in getattr(route, "methods", None) or ()}
+
+
+async def _no_store(_: Request, error: Exception) -> Response:
+    """Answer while the store cannot be reached."""
+    refusal = Refusal(NOT_READY, "the store cannot be reached", headers={"Retry-After": str(health.RETRY_S)})
+    LOG.error("%s: %s", refusal.instance, error)
+    return refusal.response()
 
 
 async def _broken(_: Request, error: Exception) -> Response:

@@ -16,7 +16,7 @@ _TEXT = (
 def about_batches(settings: Settings, shown: dict[str, dict[str, Any]]) -> Document:
     """Describe the calls, by their paths."""
     batch = json_response("The batch.", reference("BatchDocument"))
-    missing = failures((404, 500))
+    missing = failures((404, 500, 503))
     lines = {
         "description": "A line for every problem, in the order in which they end.",
         "content": {NDJSON: {"schema": reference("BatchResult")}},

@@ -52,14 +52,14 @@ def listing(name: str, what: str) -> Document:
         "summary": f"List jobs for {what}",
         "description": "The newest first, without their answers and without those of batches.",
         "parameters": list(LIST),
-        "responses": {"200": json_response("The jobs.", reference("JobList")), **failures((422, 500))},
+        "responses": {"200": json_response("The jobs.", reference("JobList")), **failures((422, 500, 503))},
     }
 
 
 def about_jobs(path: str, what: str) -> Document:
     """Describe the calls about one job, by their paths."""
     job = json_response("The job.", reference("JobDocument"))
-    missing = failures((404, 500))
+    missing = failures((404, 500, 503))
     events = {
         "description": "Events named progress (at every change) and heartbeat (between) with the job, and end with the "
         "job and its answer.",

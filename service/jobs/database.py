@@ -34,10 +34,9 @@ def address(database: str | None, folder: Path) -> sa.URL:
     if database is None:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (folder / FILE).touch(mode=0o600)  # the problems of whoever asks are for nobody else on this machine
         except OSError as error:
-            raise DatabaseUnusable(
-                f"cannot make the folder {folder}: {error.strerror}; choose another --data"
-            ) from None
+            raise DatabaseUnusable(f"cannot use the folder {folder}: {error.strerror}; choose another --data") from None
         return sa.URL.create("sqlite", database=str(folder / FILE))
     try:
         url = sa.make_url(database)

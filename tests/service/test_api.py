@@ -9,6 +9,7 @@ import pytest
 import solve_doubles
 from api_calls import JSON, call, document_in, plan, pointers
 from small_problems import as_bytes, chain, too_large
+from sqlalchemy.exc import OperationalError
 
 from partita.service.settings import GIB
 
@@ -211,6 +212,20 @@ def test_error_in_the_service_itself(make_app, monkeypatch, caplog):
     document = document_in(response, 500, "internal-error")
     assert "private" not in response.text
     assert document.instance in caplog.text
+
+
+def test_the_store_cannot_be_reached(make_app, monkeypatch):
+    """Tests that a store that is away for a while is no error of the service, and that nothing about it is told."""
+    app = make_app()
+
+    async def away(*_):
+        raise OperationalError("SELECT private", {}, Exception("private"))
+
+    monkeypatch.setattr(app.state.jobs, "get", away)
+    response = call(app, "GET", "/v1/plans/6b9b7a5e-0c3f-4f57-9d5f-0f1e2d3c4b5a")
+    document_in(response, 503, "not-ready")
+    assert "private" not in response.text
+    assert int(response.headers["retry-after"]) >= 1
 
 
 def test_busy(make_app):

@@ -57,6 +57,13 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         address(None, Path(tmp_path / "file" / "folder"))
 
 
+def test_nobody_else_reads_the_file(engine, tmp_path):
+    """Tests that the file is for its owner only, whatever the folder allows."""
+    upgrade(engine)
+    (file,) = tmp_path.rglob("*.sqlite")
+    assert file.stat().st_mode & 0o077 == 0
+
+
 def test_every_table_tells_whose_it_is():
     """Tests that what belongs to somebody says to whom, so that access can be decided by that."""
     for name in ("jobs", "batches"):

@@ -29,11 +29,11 @@ def server():
 def database(server, request):
     """Give the address of a new database."""
     name = request.node.name[:60]
-    engine = sa.create_engine(address(server, None), isolation_level="AUTOCOMMIT")
+    engine = sa.create_engine(address(server.address, None), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
     engine.dispose()
-    return server.replace("/partita?", f"/{name}?")
+    return server.address.replace("/partita?", f"/{name}?")
 
 
 def test_plans_and_batches(database):
@@ -92,6 +92,24 @@ def test_a_worker_that_was_only_asleep(database, tmp_path):
             until(lambda: ask_batch(client, {"problems": problems(10)}) and str(sleeper.pid) in solving(database), 30)
         for number in range(6):
             assert 1 <= len(list(counts.glob(f"{number}-*"))) <= 2
+
+
+def test_a_database_that_is_away_for_a_while(server, database, tmp_path):
+    """Tests that a batch goes on when its database has crashed and is back, and that nothing is lost."""
+    counts = tmp_path / "counts"
+    counts.mkdir()
+    problems = [{"nap_s": 0.3, "count_in": str(counts), "number": number} for number in range(16)]
+    with doubled("count", database=database, solves=2) as (process, client):
+        batch = ask_batch(client, {"problems": problems}).json()["id"]
+        until(lambda: client.get(f"/v1/batches/{batch}").json()["succeeded"] >= 2)
+        server.restart()
+
+        def done():
+            response = client.get(f"/v1/batches/{batch}")
+            return response.status_code == 200 and response.json()["succeeded"] == 16
+
+        until(done, 60)
+        assert process.poll() is None
 
 
 def solving(database):

@@ -4,7 +4,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 USER = "postgres"
@@ -18,9 +20,17 @@ def programs():
     return Path(path).parent if path else None
 
 
+@dataclass
+class Server:
+    """A running server: the address of an empty database, and how to end and start it again at once."""
+
+    address: str
+    restart: Callable[[], None]
+
+
 @contextmanager
 def postgres():
-    """Run a server that listens on a socket in a folder of its own; give the address of an empty database."""
+    """Run a server that listens on a socket in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="partita-postgres-"))
     run = []
     if os.geteuid() == 0:
@@ -37,7 +47,8 @@ def postgres():
         do(bin_ / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start")
         try:
             do(bin_ / "createdb", "-h", folder, "-U", "partita", "partita")
-            yield f"postgresql://partita@/partita?host={folder}"
+            again = ("-D", data, "-m", "immediate", "-w", "-l", folder / "log", "-o", options, "restart")
+            yield Server(f"postgresql://partita@/partita?host={folder}", lambda: do(bin_ / "pg_ctl", *again))
         finally:
             do(bin_ / "pg_ctl", "-D", data, "-m", "immediate", "stop")
     finally:
