@@ -206,6 +206,26 @@ def test_events_tell_of_a_job(real_client):
     assert [name for name, _ in events_of(real_client, told[-1][1]["id"])] == ["end"]
 
 
+def test_fronts_are_jobs_too(real_client):
+    """Tests that a front is found, followed, stored and stopped like a plan."""
+    body = {"problem": chain(model__name="front"), "metrics": ["iteration_time_s", "peak_memory_bytes"]}
+    job = ask(real_client, body, AT_ONCE, "frontiers").json()
+    assert job["kind"] == "frontier"
+    path = f"/v1/frontiers/{job['id']}"
+    found = until(lambda: (state := real_client.get(path).json())["state"] == "succeeded" and state, 30)
+    assert found["answer"]["status"] == "complete"
+    again = ask(real_client, body, AT_ONCE, "frontiers")
+    assert (again.status_code, again.json()) == (200, found["answer"])
+    fewer = ask(real_client, {**body, "points": 2}, PATIENT, "frontiers")  # another request: it has its own answer
+    assert "age" not in fewer.headers
+    hard = ask(real_client, {**body, "problem": hard_problem()}, AT_ONCE, "frontiers").json()["id"]
+    path = f"/v1/frontiers/{hard}"
+    until(lambda: (real_client.get(path).json()["progress"] or {}).get("points") is not None)
+    assert real_client.post(f"{path}/stop").status_code in (200, 202)
+    stopped = until(lambda: (state := real_client.get(path).json())["state"] == "succeeded" and state, 30)
+    assert stopped["answer"]["status"] in ("partial", "no_solution")
+
+
 def test_compressed_bodies(real_client, napping):
     """Tests that gzip is understood, and that what it unpacks to is bounded."""
     body = gzip.compress(as_bytes(chain(model__name="compressed")))

@@ -146,6 +146,16 @@ def test_stop_keeps_the_best_plan():
     assert steps[-1].incumbent > 0
 
 
+def test_many_steps_are_told_seldom_and_the_last_always():
+    """Tests that a solve that tells very much does not flood the server, which still hears how it ended."""
+    told = []
+    begin = time.monotonic()
+    SolveProcess(Task("plan", b"{}"), Settings(), solve_doubles.chatty, lambda message: not told.append(message)).run()
+    steps = [message for message in told if isinstance(message, Step)]
+    assert steps[-1].incumbent == 1999
+    assert 2 < len(steps) <= 12 * (time.monotonic() - begin) + 2
+
+
 def test_stop_before_the_start():
     """Tests that a stop is not lost where the process has not begun."""
     process = SolveProcess(Task("plan", json.dumps(hard_problem()).encode()), Settings())

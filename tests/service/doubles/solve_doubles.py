@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from partita.service.outcomes import Answered
-from partita.service.talk import Accepted
+from partita.service.talk import Accepted, Step
 from partita.service.work import perform
 
 
@@ -96,3 +96,12 @@ def count(task, settings, talk):
     talk.tell(Accepted(60.0, None))
     time.sleep(body["nap_s"])
     return Answered(b'{"napped": true}')
+
+
+def chatty(task, settings, talk):
+    """Tell far more steps than anybody wants to hear."""
+    talk.tell(Accepted(60.0, None))
+    for number in range(2000):
+        talk.tell(Step("count", float(number)))
+        time.sleep(0.0005)
+    return Answered(b"{}")
