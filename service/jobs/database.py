@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 
 FILE = "partita.sqlite"
 """The name of the database in the folder of the service."""
@@ -75,11 +76,14 @@ def upgrade(engine: sa.Engine) -> None:
         When the database cannot be reached or its tables are of a newer version.
     """
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     try:
         with _alone(engine) as connection:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+    except CommandError:
+        name = engine.url.render_as_string()
+        raise DatabaseUnusable(f"the tables of {name} are of a newer version of Partita; use that version") from None
     except sa.exc.OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise DatabaseUnusable(f"cannot use the database {engine.url.render_as_string()}: {reason}") from None

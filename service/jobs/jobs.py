@@ -1,6 +1,7 @@
 """Jobs as the rest of the service sees them: submit, get, list, wait, stop, cancel; alone or in batches."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -21,8 +22,13 @@ from partita.service.work import Task
 
 __all__ = ["DatabaseUnusable", "Jobs"]
 
+LOG = logging.getLogger("partita.service")
+
 LOOK_S = 0.05
 """How often the store is asked for a job that is solved elsewhere while somebody waits for it."""
+
+READY_S = 5.0
+"""How long the store may take to answer before it counts as away."""
 
 LISTEN_S = 0.25
 """How often those who wait look whether this process is about to end."""
@@ -105,8 +111,12 @@ class Jobs:
         self._solves.close()
         self._keeper.close()
         self.store.queue.rest()
-        hand_over(self.store, self._runner.slot)
-        self._lease.remove(self._runner.slot)
+        try:
+            if self._lease.beat():  # else others have done so
+                hand_over(self.store, self._runner.slot)
+                self._lease.remove(self._runner.slot)
+        except sa.exc.SQLAlchemyError as error:
+            LOG.error("the store cannot be reached; others will take over when this worker shows no life: %s", error)
         self.store.queue.close()
         self._engine.dispose()
         self._engine = None
@@ -228,7 +238,7 @@ class Jobs:
         """Tell why no job can be taken and solved now; None where all is well."""
         try:
             workers = await asyncio.wait_for(
-                asyncio.to_thread(alive, self.store.engine, self._settings.lease_s), self._settings.shutdown_s
+                asyncio.to_thread(alive, self.store.engine, self._settings.lease_s), READY_S
             )
         except (sa.exc.SQLAlchemyError, TimeoutError):
             return "the store cannot be reached"

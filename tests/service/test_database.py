@@ -57,6 +57,15 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         address(None, Path(tmp_path / "file" / "folder"))
 
 
+def test_tables_of_a_newer_version(engine):
+    """Tests that a database that a newer version has changed is left alone."""
+    upgrade(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE partita_version SET version_num = '9999'")
+    with pytest.raises(DatabaseUnusable, match="newer version"):
+        upgrade(engine)
+
+
 def test_nobody_else_reads_the_file(engine, tmp_path):
     """Tests that the file is for its owner only, whatever the folder allows."""
     upgrade(engine)

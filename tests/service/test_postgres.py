@@ -10,6 +10,7 @@ from batch_calls import ask_batch, results
 from postgres import postgres, programs
 from processes import alive, doubled, doubled_worker, pid_in, until
 from small_problems import as_bytes, chain
+from survival import survive
 
 from partita.service.jobs.database import address, connect, upgrade
 from partita.service.jobs.tables import jobs
@@ -110,6 +111,15 @@ def test_a_database_that_is_away_for_a_while(server, database, tmp_path):
 
         until(done, 60)
         assert process.poll() is None
+
+
+@pytest.mark.slow
+def test_a_large_batch_survives_ten_kills(database, tmp_path):
+    """Tests that a batch of 200 is done once each whatever moments the server is killed at."""
+    found, begun = survive(tmp_path, {"database": database, "solves": 2}, jobs=200, kills=10, nap_s=0.05, seed=3)
+    assert len(found) == 200
+    assert min(begun) >= 1
+    assert sum(begun) <= 200 + 10 * 2
 
 
 def solving(database):

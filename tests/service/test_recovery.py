@@ -1,47 +1,20 @@
 """Servers that are killed, and what becomes of what they had taken."""
 
 import json
-import random
 import time
 
 import pytest
 from batch_calls import ask_batch, results
 from processes import alive, doubled, doubled_worker, pid_in, until
+from survival import killed, survive
 
 AT_ONCE = {"Content-Type": "application/json", "Prefer": "respond-async"}
 
 
-def killed(process):
-    """End a server as by a loss of power."""
-    process.kill()
-    process.wait()
-
-
-def survive(tmp_path, jobs, kills, nap_s, solves, seed):
-    """Kill a server again and again while it solves a batch; give the results and how often each was begun."""
-    rng = random.Random(seed)
-    counts = tmp_path / "counts"
-    counts.mkdir()
-    store = {"data": str(tmp_path / "data"), "solves": solves}
-    problems = [{"nap_s": nap_s, "count_in": str(counts), "number": number} for number in range(jobs)]
-    with doubled("count", **store) as (process, client):
-        batch = ask_batch(client, {"problems": problems}).json()["id"]
-        until(lambda: client.get(f"/v1/batches/{batch}").json()["succeeded"] >= 1)
-        killed(process)
-    for _ in range(kills - 1):
-        with doubled("count", **store) as (process, client):
-            time.sleep(rng.uniform(0.0, 2.0))
-            killed(process)
-    with doubled("count", **store) as (_, client):
-        found = results(client, batch)
-        state = client.get(f"/v1/batches/{batch}").json()
-        assert state["total"] == state["succeeded"] == jobs
-    return found, [len(list(counts.glob(f"{number}-*"))) for number in range(jobs)]
-
-
 def test_a_batch_survives_kill_9(tmp_path):
     """Tests that nothing accepted is lost, nothing recorded twice, and only what was running is begun again."""
-    found, begun = survive(tmp_path, jobs=12, kills=2, nap_s=0.2, solves=2, seed=1)
+    store = {"data": str(tmp_path / "data"), "solves": 2}
+    found, begun = survive(tmp_path, store, jobs=12, kills=2, nap_s=0.2, seed=1)
     assert {result["status"] for result in found.values()} == {"succeeded"}
     assert min(begun) >= 1
     assert sum(begun) <= 12 + 2 * 2
@@ -50,7 +23,8 @@ def test_a_batch_survives_kill_9(tmp_path):
 @pytest.mark.slow
 def test_a_large_batch_survives_ten_kills(tmp_path):
     """Tests the same with a batch of 200 and ten kills at random moments."""
-    found, begun = survive(tmp_path, jobs=200, kills=10, nap_s=0.05, solves=2, seed=2)
+    store = {"data": str(tmp_path / "data"), "solves": 2}
+    found, begun = survive(tmp_path, store, jobs=200, kills=10, nap_s=0.05, seed=2)
     assert len(found) == 200
     assert min(begun) >= 1
     assert sum(begun) <= 200 + 10 * 2
