@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from partita import __version__
 from partita.service.jobs.tables import jobs
 from partita.service.outcomes import Answered
 from partita.service.work import TaskKind
@@ -58,7 +57,7 @@ class Asked:
 
     @property
     def digest(self) -> str:
-        """Fingerprint of what is asked, as it is written, and of the version that is asked."""
+        """Fingerprint of what is asked, as it is written."""
         return digest_of(self.kind, self.body)
 
 
@@ -143,9 +142,9 @@ class Ending:
 
 
 def digest_of(*parts: str | bytes) -> str:
-    """Give the fingerprint of parts and of this version of Partita, which may answer otherwise than others."""
+    """Give the fingerprint of parts in their order."""
     total = hashlib.sha256()
-    for part in (__version__, *parts):
+    for part in parts:
         text = part.encode() if isinstance(part, str) else part
         total.update(len(text).to_bytes(8) + text)
     return "sha256:" + total.hexdigest()

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from partita import __version__
 from partita.service.jobs.progress import Progress
 from partita.service.jobs.records import Ending, Stored, digest_of
 from partita.service.jobs.store import Claim, Store
@@ -60,7 +61,7 @@ class Current:
         """Note what the process says; False where the answer is known already."""
         self.progress.note(message)
         if isinstance(message, Accepted) and message.digest is not None and self.claim is not None:
-            self.key = digest_of(self.claim.owner, self._task.kind, message.digest)
+            self.key = digest_of(__version__, self.claim.owner, self._task.kind, message.digest)
             with suppress(SQLAlchemyError):  # where the store cannot be asked the problem is solved once more
                 if self._store.holds(self.key):
                     self.known = self.key

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from partita import __version__
 from partita.service.jobs.queue import Queue
 from partita.service.jobs.records import (
     COLUMNS,
@@ -164,6 +165,7 @@ class Store:
                     jobs.c.request == asked.digest,
                     jobs.c.state == "succeeded",
                     answers.c.key.startswith("sha256:"),
+                    answers.c.version == __version__,
                 )
                 .order_by(jobs.c.finished_at.desc())
                 .limit(1)
@@ -248,6 +250,7 @@ class Store:
             connection.execute(
                 answers.insert().values(
                     key=key,
+                    version=__version__,
                     status=stored.status,
                     body=packed(stored.body),
                     problem=packed(stored.problem),

@@ -52,6 +52,7 @@ answers = sa.Table(
     "answers",
     metadata,
     sa.Column("key", sa.String(71), primary_key=True),
+    sa.Column("version", sa.String(40), nullable=False),  # of Partita; another one may answer otherwise
     sa.Column("status", sa.String(20), nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),  # compressed, without the problem
     sa.Column("problem", sa.LargeBinary, nullable=False),  # compressed

@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from batch_calls import ask_batch, results
@@ -86,6 +87,21 @@ def test_a_server_that_stops_lets_its_jobs_wait(tmp_path):
         for job in (queued, waiting):
             location = job.headers["location"]
             until(lambda at=location: client.get(at).json()["state"] == "succeeded", 20)
+
+
+def test_who_waits_while_a_server_stops_gets_the_job(tmp_path):
+    """Tests that a request that waits is answered with its job when the server is told to stop."""
+    store = {"data": str(tmp_path / "data"), "solves": 1}
+    path = tmp_path / "pid"
+    with doubled("loop", **store) as (process, client), ThreadPoolExecutor(1) as pool:
+        body, headers = json.dumps({"pid_file": str(path)}), {**AT_ONCE, "Prefer": "wait=30"}
+        waiting = pool.submit(client.post, "/v1/plans", content=body, headers=headers)
+        pid_in(path)
+        process.terminate()
+        response = waiting.result(10)
+    assert response.status_code == 202
+    with doubled("nap", **store) as (_, client):
+        until(lambda: client.get(response.headers["location"]).json()["state"] == "succeeded", 20)
 
 
 @pytest.mark.parametrize("double", ["crash", "hog", "error"])

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy as sa
 
+from partita.service.jobs import store as store_module
 from partita.service.jobs.batches import AskedBatch, submit
 from partita.service.jobs.database import address, connect, upgrade
 from partita.service.jobs.keeper import Keeper, hand_over
@@ -60,6 +61,16 @@ def test_a_job_ends_once(store):
     assert store.cancel(other.id, "me").state == "cancelled"
     assert not store.finish(claim, DONE)
     assert store.cancel(job.id, "me").state == "succeeded"
+
+
+def test_answers_of_another_version_are_not_given(store, monkeypatch):
+    """Tests that an answer counts for the version that found it, while a repeated request stays the same."""
+    job, _ = store.submit(asked(idempotency_key="key"))
+    store.finish(store.begin(job.id, "a"), DONE)
+    assert store.known(asked()) is not None
+    monkeypatch.setattr(store_module, "__version__", "99")
+    assert store.known(asked()) is None
+    assert store.under_key(asked(idempotency_key="key")).id == job.id
 
 
 def test_who_lost_a_job_records_nothing(store):

@@ -24,6 +24,7 @@ def upgrade() -> None:
     op.create_table(
         "answers",
         sa.Column("key", sa.String(71), primary_key=True),
+        sa.Column("version", sa.String(40), nullable=False),
         sa.Column("status", sa.String(20), nullable=False),
         sa.Column("body", sa.LargeBinary, nullable=False),
         sa.Column("problem", sa.LargeBinary, nullable=False),
