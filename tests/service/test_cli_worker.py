@@ -23,6 +23,7 @@ def test_works_until_it_is_told_to_stop(tmp_path, end):
 def test_a_database_that_cannot_be_used(name):
     """Tests that the reason is told in one line."""
     command = [sys.executable, "-m", "partita.service", name, "--database", "postgresql://me:secret@127.0.0.1:1/x"]
+    command += ["--port", "0"] if name == "serve" else []
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
     assert done.returncode == 1
     assert "cannot use the database" in done.stderr

@@ -181,7 +181,7 @@ def test_starts_fast_when_warm():
         begin = time.monotonic()
         run(solve_doubles.real, {"model": 1})
         times.append(time.monotonic() - begin)
-    assert min(times) < 0.2
+    assert min(times) < 0.4
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
