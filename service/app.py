@@ -8,18 +8,33 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from partita import __version__
-from partita.service import docs_page, evaluations, frontiers, health, plans
+from partita.service import batches, docs_page, evaluations, frontiers, health, plans
+from partita.service.jobs.jobs import Jobs
 from partita.service.openapi import openapi_document
-from partita.service.problem_document import BAD_REQUEST, INTERNAL, INVALID, NOT_FOUND, WRONG_METHOD, Place, Refusal
+from partita.service.problem_document import (
+    BAD_REQUEST,
+    INTERNAL,
+    INVALID,
+    NOT_FOUND,
+    NOT_READY,
+    WRONG_METHOD,
+    Place,
+    Refusal,
+)
 from partita.service.settings import Settings
 from partita.service.solve_process import Work
 from partita.service.solves import Solves
 from partita.service.work import perform
 
 LOG = logging.getLogger("partita.service")
+
+PARTS = (plans, batches, evaluations, frontiers, health, docs_page)
+"""The modules with the calls."""
 
 
 def create_app(settings: Settings | None = None, *, work: Work = perform) -> FastAPI:
@@ -38,24 +53,29 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     )
     app.state.settings = chosen
     app.state.solves = Solves(chosen, work)
+    app.state.jobs = Jobs(chosen, app.state.solves)
     app.state.openapi = openapi_document(chosen)
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
-    for part in (plans, evaluations, frontiers, health, docs_page):
+    for part in PARTS:
         app.include_router(part.router)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(HTTPException, _wrong_place)
+    app.add_exception_handler(OperationalError, _no_store)
     app.add_exception_handler(Exception, _broken)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Load the solver before it is needed, and leave no solve behind."""
+    """Load the solver before it is needed, work while the server runs, and leave no solve behind."""
     solves: Solves = app.state.solves
+    jobs: Jobs = app.state.jobs
     solves.warm_up()
+    await asyncio.to_thread(jobs.open)
+    await asyncio.to_thread(jobs.work)
     yield
-    await asyncio.to_thread(solves.close)
+    await asyncio.to_thread(jobs.close)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -81,9 +101,24 @@ async def _wrong_place(request: Request, error: Exception) -> Response:
     if error.status_code == NOT_FOUND.status:
         return Refusal(NOT_FOUND, "there is nothing under this path", headers=headers).response()
     if error.status_code == WRONG_METHOD.status:
+        headers["Allow"] = ", ".join(sorted(_methods(request)))  # the framework names those of one route only
         detail = f"this path does not take {request.method}; see the header Allow"
         return Refusal(WRONG_METHOD, detail, headers=headers).response()
     return Refusal(BAD_REQUEST, str(error.detail), headers=headers).response()
+
+
+def _methods(request: Request) -> set[str]:
+    """Give the methods that the path of a request takes, whichever route does."""
+    every = [route for part in PARTS for route in part.router.routes]
+    routes = [route for route in every if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in routes for method in getattr(route, "methods", None) or ()}
+
+
+async def _no_store(_: Request, error: Exception) -> Response:
+    """Answer while the store cannot be reached."""
+    refusal = Refusal(NOT_READY, "the store cannot be reached", headers={"Retry-After": str(health.RETRY_S)})
+    LOG.error("%s: %s", refusal.instance, error)
+    return refusal.response()
 
 
 async def _broken(_: Request, error: Exception) -> Response:

@@ -7,6 +7,7 @@ from partita.service.commands_frontier import frontier
 from partita.service.commands_plan import evaluate, plan
 from partita.service.commands_serve import serve
 from partita.service.commands_timeline import export, timeline
+from partita.service.commands_worker import worker
 
 app = typer.Typer(
     help="Plans pipeline parallelism: stages and their placement, with a proven bound.",
@@ -24,6 +25,7 @@ app.command("import")(import_profile)
 app.command("export")(export)
 app.command("schema")(schema)
 app.command("serve")(serve)
+app.command("worker")(worker)
 
 
 def _show_version(wanted: bool) -> None:

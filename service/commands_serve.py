@@ -3,76 +3,72 @@
 import copy
 import ipaddress
 import socket
-from typing import Annotated, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from partita.service.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded
-from partita.service.settings import GIB, MIB, Settings
+from partita.service.service_options import (
+    DEFAULTS,
+    Data,
+    Database,
+    Grace,
+    Keep,
+    Lease,
+    MaxCandidates,
+    MaxDevices,
+    MaxLayers,
+    MaxTimeLimit,
+    MaxWorkers,
+    SolveMemory,
+    Solves,
+    option,
+    size_option,
+)
+from partita.service.settings import DAY_S, Settings
 
-DEFAULTS = Settings()
-
-
-def _size(text: str | int) -> int:
-    """Read a size such as 32MiB."""
-    from pydantic_core import PydanticCustomError
-
-    from partita.models.quantities import parse_size
-
-    if isinstance(text, int) or (text.isascii() and text.isdigit()):
-        return int(text)
-    try:
-        return parse_size(text)
-    except PydanticCustomError as error:
-        raise typer.BadParameter(error.message()) from None
-
-
-def _option(variable: str, text: str, least: float | None = None, most: float | None = None) -> Any:
-    """Make an option that is an environment variable too."""
-    return typer.Option(envvar=f"PARTITA_{variable}", help=text, min=least, max=most, show_default=True)
-
-
-def _size_option(variable: str, text: str, default: int) -> Any:
-    """Make an option that is a size."""
-    shown = f"{default // GIB}GiB" if default >= GIB else f"{default // MIB}MiB"
-    return typer.Option(envvar=f"PARTITA_{variable}", help=text, metavar="SIZE", parser=_size, show_default=shown)
+if TYPE_CHECKING:
+    from partita.service.jobs.jobs import Jobs
 
 
 @guarded
 def serve(
-    host: Annotated[str, _option("HOST", "Address to listen on; a loopback address.")] = "127.0.0.1",
-    port: Annotated[int, _option("PORT", "Port; 0 for any free one.", 0, 65535)] = 8000,
-    solves: Annotated[int, _option("SOLVES", "Solves at the same time.", 1)] = DEFAULTS.solves,
-    max_waiting: Annotated[int, _option("MAX_WAITING", "Requests that may wait.", 0)] = DEFAULTS.max_waiting,
+    host: Annotated[str, option("HOST", "Address to listen on; a loopback address.")] = "127.0.0.1",
+    port: Annotated[int, option("PORT", "Port; 0 for any free one.", 0, 65535)] = 8000,
+    data: Data = DEFAULTS.data,
+    database: Database = None,
+    solves: Solves = DEFAULTS.solves,
+    max_waiting: Annotated[int, option("MAX_WAITING", "Requests that may wait.", 0)] = DEFAULTS.max_waiting,
     slot_wait: Annotated[
-        float, _option("SLOT_WAIT", "Seconds that a request waits for its turn.", 0.01)
+        float, option("SLOT_WAIT", "Seconds that a request waits for its turn.", 0.01)
     ] = DEFAULTS.slot_wait_s,
-    max_time_limit: Annotated[
-        float, _option("MAX_TIME_LIMIT", "Longest time limit of a problem, seconds.", 0.01)
-    ] = DEFAULTS.max_time_limit_s,
-    grace: Annotated[
-        float, _option("GRACE", "Seconds after its time limit until a solve is killed.", 0.0)
-    ] = DEFAULTS.grace_s,
-    solve_memory: Annotated[
-        int, _size_option("SOLVE_MEMORY", "Address space of a solve; 0 for no limit.", DEFAULTS.solve_memory_bytes)
-    ] = DEFAULTS.solve_memory_bytes,
+    max_queued: Annotated[int, option("MAX_QUEUED", "Jobs that may wait.", 1)] = DEFAULTS.max_queued,
+    max_variants: Annotated[int, option("MAX_VARIANTS", "Most problems of a batch.", 1)] = DEFAULTS.max_variants,
+    max_time_limit: MaxTimeLimit = DEFAULTS.max_time_limit_s,
+    grace: Grace = DEFAULTS.grace_s,
+    solve_memory: SolveMemory = DEFAULTS.solve_memory_bytes,
     max_body: Annotated[
-        int, _size_option("MAX_BODY", "Largest body of a request.", DEFAULTS.max_body_bytes)
+        int, size_option("MAX_BODY", "Largest body of a request.", DEFAULTS.max_body_bytes)
     ] = DEFAULTS.max_body_bytes,
-    max_layers: Annotated[int, _option("MAX_LAYERS", "Most layers of a problem.", 1)] = DEFAULTS.max_layers,
-    max_devices: Annotated[int, _option("MAX_DEVICES", "Most devices of a problem.", 1)] = DEFAULTS.max_devices,
-    max_candidates: Annotated[
-        int, _option("MAX_CANDIDATES", "Most candidates of a problem.", 1)
-    ] = DEFAULTS.max_candidates,
-    max_workers: Annotated[int, _option("MAX_WORKERS", "Most workers of a solve.", 1)] = DEFAULTS.max_workers,
+    max_layers: MaxLayers = DEFAULTS.max_layers,
+    max_devices: MaxDevices = DEFAULTS.max_devices,
+    max_candidates: MaxCandidates = DEFAULTS.max_candidates,
+    max_workers: MaxWorkers = DEFAULTS.max_workers,
+    lease: Lease = DEFAULTS.lease_s,
+    keep: Keep = DEFAULTS.keep_s / DAY_S,
     debug: Debug = False,
 ) -> None:
     """Answer requests over HTTP; see /docs there. Every option is an environment variable too."""
     _check_host(host)
     settings = Settings(
+        data=data,
+        database=database,
         solves=solves,
         max_waiting=max_waiting,
         slot_wait_s=slot_wait,
+        max_queued=max_queued,
+        max_variants=max_variants,
         max_time_limit_s=max_time_limit,
         grace_s=grace,
         solve_memory_bytes=solve_memory,
@@ -81,6 +77,8 @@ def serve(
         max_devices=max_devices,
         max_candidates=max_candidates,
         max_workers=max_workers,
+        lease_s=lease,
+        keep_s=keep * DAY_S,
     )
     with _listening(host, port) as listener:
         _serve(settings, listener)
@@ -115,8 +113,18 @@ def _listening(host: str, port: int) -> socket.socket:
         raise Stopped(f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port") from None
 
 
-def _log_config() -> dict[str, Any]:
-    """Send all logs to standard error: standard output is for the line with the address."""
+def open_store(jobs: "Jobs") -> None:
+    """Open the store, so that one that cannot be used is told in one line."""
+    from partita.service.jobs.jobs import DatabaseUnusable
+
+    try:
+        jobs.open()
+    except DatabaseUnusable as error:
+        raise Stopped(str(error), FAILED) from None
+
+
+def log_config() -> dict[str, Any]:
+    """Send all logs to standard error: standard output is for the line that says what runs."""
     from uvicorn.config import LOGGING_CONFIG
 
     config = copy.deepcopy(LOGGING_CONFIG)
@@ -132,16 +140,24 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     from partita.service.app import create_app
 
     app = create_app(settings)
+    open_store(app.state.jobs)
     config = uvicorn.Config(
-        app, timeout_graceful_shutdown=round(settings.shutdown_s), log_config=_log_config(), server_header=False
+        app, timeout_graceful_shutdown=round(settings.shutdown_s), log_config=log_config(), server_header=False
     )
     server = uvicorn.Server(config)
+    end = server.handle_exit
+
+    def told_to_end(sig: int, frame: FrameType | None) -> None:
+        app.state.jobs.begin_to_close()  # who waits for a job gets it at once, as it stands
+        end(sig, frame)
+
+    server.handle_exit = told_to_end  # type: ignore[method-assign]
     host, port = listener.getsockname()[:2]
     place = f"[{host}]" if ":" in host else host
     typer.echo(f"Partita listens on http://{place}:{port} (documentation under /docs)")
     try:
         server.run(sockets=[listener])
     finally:
-        app.state.solves.close()
+        app.state.jobs.close()
     if not server.started:
         raise Stopped("the server did not start; its log says why", FAILED)

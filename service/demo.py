@@ -7,12 +7,14 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from partita.models.answer import Answer
@@ -59,7 +61,14 @@ def service() -> Iterator[str]:
     DemoFailed
         When it does not come up or does not stop.
     """
-    command = [sys.executable, "-m", "partita.service", "serve", "--port", "0"]
+    with tempfile.TemporaryDirectory() as folder, _service(folder) as url:
+        yield url
+
+
+@contextmanager
+def _service(folder: str) -> Iterator[str]:
+    """Run the service with its store in a folder."""
+    command = [sys.executable, "-m", "partita.service", "serve", "--port", "0", "--data", folder]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         log: list[str] = []
         assert process.stdout is not None
@@ -101,10 +110,12 @@ def ask(url: str, problem: bytes) -> Answer:
     DemoFailed
         When the service answers with an error.
     """
-    request = urllib.request.Request(url, problem, {"Content-Type": "application/json"})
+    request = urllib.request.Request(url, problem, {"Content-Type": "application/json", "Prefer": "wait=60"})
     limit_s = validate(Problem, read_json(problem)).search.time_limit_s + START_S
     try:
         with OPENER.open(request, timeout=limit_s) as response:
+            if response.status == HTTPStatus.ACCEPTED:
+                raise DemoFailed("the service did not answer within 60 s")
             return validate(Answer, read_json(response.read()))
     except urllib.error.HTTPError as error:
         with error:

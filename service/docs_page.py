@@ -79,8 +79,7 @@ def _operation(path: str, method: str, operation: Document) -> str:
     verb = method.upper()
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     parameters = "".join(
-        f"<li><code>?{escape(item['name'])}={escape('|'.join(item['schema'].get('enum', ['…'])))}</code> "
-        f"{escape(item['description'])}</li>"
+        f"<li><code>{escape(_parameter(item))}</code> {escape(item['description'])}</li>"
         for item in operation.get("parameters", [])
     )
     responses = "".join(
@@ -91,13 +90,22 @@ def _operation(path: str, method: str, operation: Document) -> str:
         _example(verb, path, example["summary"], json.dumps(example["value"], indent=1, ensure_ascii=False))
         for example in content.get("examples", {}).values()
     )
-    body = f"<p>Body: {_type(content['schema'])}</p>" if content else _example(verb, path, "Try it", None)
+    body = f"<p>Body: {_type(content['schema'])}</p>" if content else ""
+    if not content and "{" not in path:
+        body = _example(verb, path, "Try it", None)
     return (
         f'<section id="{escape(operation["operationId"])}"><h3><code>{verb} {escape(path)}</code></h3>'
         f"<p><b>{escape(operation['summary'])}.</b> {escape(operation.get('description', ''))}</p>"
         f"<ul>{parameters}</ul>{body}{examples}<details><summary>Responses</summary><ul>{responses}</ul></details>"
         "</section>"
     )
+
+
+def _parameter(item: Document) -> str:
+    """Show how a parameter is written."""
+    value = "|".join(item["schema"].get("enum", ["…"]))
+    name = str(item["name"])
+    return {"query": f"?{name}={value}", "header": f"{name}: {value}"}.get(item["in"], name)
 
 
 def _example(verb: str, path: str, summary: str, body: str | None) -> str:

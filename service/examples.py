@@ -168,6 +168,22 @@ EVALUATIONS: dict[str, dict[str, Any]] = {
 }
 """Bodies of POST /v1/evaluations."""
 
+BATCHES: dict[str, dict[str, Any]] = {
+    "variants": {
+        "summary": "A chain with other numbers of stages and microbatches",
+        "value": {
+            "base": CHAIN,
+            "variants": [
+                {"name": "two stages", "patch": {"training": {"num_stages": 2}}},
+                {"name": "four stages", "patch": {"training": {"num_stages": 4}}},
+                {"name": "more microbatches", "patch": {"training": {"num_microbatches": 32}}},
+            ],
+        },
+    },
+    "problems": {"summary": "Two problems as they are", "value": {"problems": [CHAIN, GRAPH]}},
+}
+"""Bodies of POST /v1/batches."""
+
 FRONTIERS: dict[str, dict[str, Any]] = {
     "time_and_memory": {
         "summary": "Iteration time against peak memory",

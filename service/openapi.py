@@ -1,8 +1,5 @@
 """The description of the service for programs (OpenAPI 3.1), with examples that work as they stand."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from pydantic.json_schema import models_json_schema
 
 from partita import __version__
@@ -10,14 +7,20 @@ from partita.models.answer import Answer
 from partita.models.front import Front, FrontRequest
 from partita.models.problem import Problem
 from partita.service import examples
+from partita.service.batch_documents import BatchDocument, BatchResult
 from partita.service.health import Health
-from partita.service.problem_document import KINDS, MEDIA_TYPE, ProblemDocument
+from partita.service.job_documents import JobDocument, JobList
+from partita.service.openapi_batches import about_batches
+from partita.service.openapi_jobs import about_jobs, asking, listing
+from partita.service.openapi_parts import INCLUDE, Document, failures, json_response, reference
+from partita.service.problem_document import ProblemDocument
 from partita.service.settings import Settings
+from partita.service.variants import BatchRequest
 from partita.service.work import Evaluation
 
-_REFERENCE = "#/components/schemas/{model}"
+__all__ = ["Document", "openapi_document"]
 
-Document = dict[str, Any]
+_REFERENCE = "#/components/schemas/{model}"
 
 
 def openapi_document(settings: Settings) -> Document:
@@ -30,42 +33,55 @@ def openapi_document(settings: Settings) -> Document:
             (Answer, "serialization"),
             (Front, "serialization"),
             (Health, "serialization"),
+            (BatchRequest, "validation"),
+            (BatchDocument, "serialization"),
+            (BatchResult, "serialization"),
+            (JobDocument, "serialization"),
+            (JobList, "serialization"),
             (ProblemDocument, "serialization"),
         ],
         ref_template=_REFERENCE,
     )
     problem, evaluation = names[Problem, "validation"], names[Evaluation, "validation"]
     request, front = names[FrontRequest, "validation"], names[Front, "serialization"]
-    answer, health = names[Answer, "serialization"], names[Health, "serialization"]
-    failure = names[ProblemDocument, "serialization"]
+    answer = names[Answer, "serialization"]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Partita", "version": __version__, "description": _description(settings)},
         "paths": {
             "/v1/plans": {
-                "post": _solving("plan", _PLAN, settings, problem, examples.PLANS, answer, failure),
+                "post": asking("plan", _PLAN, settings, examples.PLANS, problem, answer),
+                "get": listing("list_plans", "plans"),
             },
-            "/v1/evaluations": {
-                "post": _solving("evaluate", _EVALUATE, settings, evaluation, examples.EVALUATIONS, answer, failure),
-            },
+            **about_jobs("/v1/plans", "plan"),
             "/v1/frontiers": {
-                "post": _solving("frontier", _FRONTIER, settings, request, examples.FRONTIERS, front, failure),
+                "post": asking("frontier", _FRONTIER, settings, examples.FRONTIERS, request, front),
+                "get": listing("list_frontiers", "fronts"),
             },
-            "/healthz": {
-                "get": {
-                    "operationId": "health",
-                    "summary": "Tell whether the server is alive",
-                    "responses": {"200": _json("The server is alive.", health), **_failures([500], failure)},
-                }
-            },
+            **about_jobs("/v1/frontiers", "frontier"),
+            **about_batches(settings, examples.BATCHES),
+            "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
+            "/healthz": {"get": _HEALTH},
+            "/readyz": {"get": _READY},
         },
         "components": {"schemas": schemas["$defs"]},
     }
 
 
+_HEALTH: Document = {
+    "operationId": "health",
+    "summary": "Tell whether the server is alive",
+    "responses": {"200": json_response("The server is alive.", reference("Health")), **failures([500])},
+}
+_READY: Document = {
+    "operationId": "ready",
+    "summary": "Tell whether jobs can be taken and solved",
+    "description": "The store can be reached and a worker is alive.",
+    "responses": {"200": json_response("The service is ready.", reference("Health")), **failures([500, 503])},
+}
 _PLAN = (
     "Find ranked plans for a problem",
-    "The body is a problem. The answer comes when the search ends, within the problem's own search.time_limit_s; its "
+    "The body is a problem, which is searched within its own search.time_limit_s. The answer's "
     "status is optimal, feasible, infeasible (with the reason and what would help) or no_solution (the time ran out "
     "first).",
 )
@@ -96,56 +112,20 @@ def _description(settings: Settings) -> str:
     )
 
 
-def _solving(
-    name: str,
-    texts: tuple[str, str],
-    settings: Settings,
-    body: Document,
-    shown: dict[str, dict[str, Any]],
-    answer: Document,
-    failure: Document,
-) -> Document:
-    """Describe an operation that solves."""
+def _evaluating(settings: Settings, body: Document, answer: Document) -> Document:
+    """Describe the call that prices a given plan, which is answered at once."""
+    killed = f" A solve that outlives its limit by {settings.grace_s:g} s is killed."
     return {
-        "operationId": name,
-        "summary": texts[0],
-        "description": f"{texts[1]} A solve that outlives its limit by {settings.grace_s:g} s is killed.",
-        "parameters": [
-            {
-                "name": "include",
-                "in": "query",
-                "required": False,
-                "description": "With 'problem' the answer also holds the problem.",
-                "schema": {"type": "string", "enum": ["problem"]},
-            }
-        ],
+        "operationId": "evaluate",
+        "summary": _EVALUATE[0],
+        "description": _EVALUATE[1] + killed,
+        "parameters": [INCLUDE],
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": body, "examples": shown}},
+            "content": {"application/json": {"schema": body, "examples": examples.EVALUATIONS}},
         },
         "responses": {
-            "200": _json("The answer, also where there is no plan.", answer),
-            **_failures([400, 408, 413, 415, 422, 500, 503, 504], failure),
+            "200": json_response("The answer, also where the plan breaks a limit.", answer),
+            **failures([400, 408, 413, 415, 422, 500, 503, 504]),
         },
     }
-
-
-def _json(description: str, schema: Document) -> Document:
-    """Describe a response in JSON."""
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
-
-
-def _failures(statuses: Iterable[int], schema: Document) -> Document:
-    """Describe responses that are problem documents."""
-    responses: Document = {}
-    for status in statuses:
-        kinds = [kind for kind in KINDS if kind.status == status]
-        responses[str(status)] = {
-            "description": " ".join(f"{kind.title} ({kind.name}): {kind.meaning}" for kind in kinds),
-            "content": {MEDIA_TYPE: {"schema": schema}},
-        }
-    if "503" in responses:
-        responses["503"]["headers"] = {
-            "Retry-After": {"description": "Seconds to wait.", "required": True, "schema": {"type": "integer"}}
-        }
-    return responses

@@ -4,15 +4,37 @@ from dataclasses import dataclass
 from typing import Literal
 
 from partita.models.errors import Fault
+from partita.service.variants import Split
 
 RefusalKind = Literal["not_json", "invalid_input", "not_supported_yet", "over_limit"]
 
 
+_WITHOUT = b'"problem":null,"problem_digest":'
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer as JSON."""
+    """An answer.
+
+    Attributes
+    ----------
+    body
+        The answer as JSON, without the problem.
+    status
+        The status in it.
+    problem
+        The problem as JSON.
+    """
 
     body: bytes
+    status: str = ""
+    problem: bytes = b"null"
+
+    def with_problem(self) -> bytes:
+        """Give the answer as JSON with the problem in its place."""
+        # No text in JSON holds these bytes, whose quotes would be escaped there, and no part of an answer but the
+        # answer itself has these two members next to each other.
+        return self.body.replace(_WITHOUT, b'"problem":%b,"problem_digest":' % self.problem, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +79,4 @@ class Cancelled:
     """The process was killed because nobody waits for the answer."""
 
 
-Outcome = Answered | Refused | OutOfMemory | Failed | Crashed | Overran | Cancelled
+Outcome = Answered | Split | Refused | OutOfMemory | Failed | Crashed | Overran | Cancelled

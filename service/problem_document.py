@@ -79,7 +79,10 @@ NOT_FOUND = Kind("not-found", 404, "There is nothing here", "The path is wrong; 
 WRONG_METHOD = Kind("wrong-method", 405, "Not with this method", "The header Allow names the methods that work here.")
 TOO_LARGE = Kind("body-too-large", 413, "The body is too large", "Send a smaller body; the limit is in the detail.")
 WRONG_TYPE = Kind(
-    "wrong-type", 415, "The body has the wrong type", "Send JSON, not compressed, as Content-Type: application/json."
+    "wrong-type",
+    415,
+    "The body has the wrong type",
+    "Send JSON as Content-Type: application/json; only gzip may compress it.",
 )
 INVALID = Kind("invalid-input", 422, "The input is not valid", "Correct what the errors name; each has its place.")
 UNSUPPORTED = Kind(
@@ -94,6 +97,15 @@ NO_MEMORY = Kind(
 BAD_REQUEST = Kind("bad-request", 400, "The request cannot be understood", "Correct what the detail says.")
 INTERNAL = Kind("internal-error", 500, "An error inside Partita", "Not the input's fault; the server's log has more.")
 CRASHED = Kind("solve-crashed", 500, "The solve crashed", "The process of the solve died; the server itself goes on.")
+ABANDONED = Kind(
+    "solve-abandoned", 500, "The solve was given up", "Every worker that began it was gone; see the server's log."
+)
+KEY_REUSED = Kind(
+    "key-reused", 409, "The idempotency key was used before", "Send the same request with it, or take another key."
+)
+CANCELLED = Kind("cancelled", 409, "The job was cancelled", "Ask again if the answer is wanted after all.")
+QUEUE_FULL = Kind("queue-full", 429, "Too many jobs wait", "Try again after the seconds in the header Retry-After.")
+NOT_READY = Kind("not-ready", 503, "The service is not ready", "Try again after the seconds in the header Retry-After.")
 BUSY = Kind("busy", 503, "The server is busy", "Try again after the seconds in the header Retry-After.")
 OVERRAN = Kind(
     "solve-overran", 504, "The solve did not stop in time", "It was killed; ask for less, or for a longer time limit."
@@ -113,6 +125,11 @@ KINDS = (
     NO_MEMORY,
     INTERNAL,
     CRASHED,
+    ABANDONED,
+    KEY_REUSED,
+    CANCELLED,
+    QUEUE_FULL,
+    NOT_READY,
     BUSY,
     OVERRAN,
 )
@@ -143,8 +160,8 @@ class Refusal(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
     instance: str = field(default_factory=lambda: f"urn:uuid:{uuid.uuid4()}")
 
-    def response(self) -> Response:
-        """Give the problem document as a response."""
+    def document(self) -> bytes:
+        """Give the problem document as JSON."""
         document = ProblemDocument(
             type=f"/docs#{self.kind.name}",
             title=self.kind.title,
@@ -153,8 +170,11 @@ class Refusal(Exception):
             instance=self.instance,
             errors=self.errors,
         )
-        body = document.model_dump_json()
-        return Response(body, self.kind.status, headers=dict(self.headers), media_type=MEDIA_TYPE)
+        return document.model_dump_json().encode()
+
+    def response(self) -> Response:
+        """Give the problem document as a response."""
+        return Response(self.document(), self.kind.status, headers=dict(self.headers), media_type=MEDIA_TYPE)
 
 
 def places(faults: Iterable[Fault]) -> tuple[Place, ...]:

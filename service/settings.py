@@ -1,10 +1,18 @@
 """What the service allows and how much it does at once."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 MIB = 2**20
 GIB = 2**30
+DAY_S = 86_400.0
+
+
+def default_folder() -> Path:
+    """Give the folder for what the service keeps, as desktops have it (XDG)."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state") / "partita"
 
 
 def _cores() -> int:
@@ -38,6 +46,20 @@ class Settings:
         Address space of one solve; 0 for no limit.
     shutdown_s
         How long a server that stops waits for requests that are being answered.
+    data
+        Folder of the database, where that is a file.
+    database
+        Address of PostgreSQL; None for a file of SQLite in ``data``.
+    max_variants
+        The most problems of a batch.
+    max_queued
+        The most jobs that may wait.
+    max_wait_s
+        The longest time for which a request may wait for its answer.
+    lease_s
+        After how long without a sign a worker counts as gone, and its jobs are given to others.
+    keep_s
+        How long jobs and answers are kept after they ended.
     """
 
     max_body_bytes: int = 32 * MIB
@@ -54,3 +76,10 @@ class Settings:
     grace_s: float = 10.0
     solve_memory_bytes: int = 16 * GIB
     shutdown_s: float = 5.0
+    data: Path = field(default_factory=default_folder)
+    database: str | None = None
+    max_variants: int = 10_000
+    max_queued: int = 20_000
+    max_wait_s: float = 60.0
+    lease_s: float = 15.0
+    keep_s: float = 30 * DAY_S

@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -21,9 +22,14 @@ from multiprocessing.context import ForkServerProcess
 
 from partita.service.outcomes import Answered, Cancelled, Crashed, Failed, Outcome, OutOfMemory, Overran, Refused
 from partita.service.settings import Settings
-from partita.service.work import Accepted, Task, perform
+from partita.service.talk import Accepted, Beat, Message, Step, Stop, Talk
+from partita.service.variants import Split
+from partita.service.work import Task, perform
 
-Work = Callable[[Task, Settings, Accepted], Outcome]
+Work = Callable[[Task, Settings, Talk], Outcome]
+
+Heard = Callable[[Message], bool]
+"""Told everything that a process says before its outcome; False ends the solve."""
 
 PRELOADED = (
     "partita.service.solve_process",
@@ -36,8 +42,9 @@ PRELOADED = (
 )
 """Modules that the fork server loads once."""
 
-_FINAL = (Answered, Refused, OutOfMemory, Failed)
+_FINAL = (Answered, Split, Refused, OutOfMemory, Failed)
 _PR_SET_PDEATHSIG = 1
+_BEAT_S, _STEP_S = 1.0, 0.1
 _LAST_WORDS_S = 5.0  # a process whose end of the pipe is closed has ended, or will at once
 
 
@@ -51,13 +58,19 @@ def _context() -> multiprocessing.context.ForkServerContext:
 class SolveProcess:
     """One solve.
 
-    ``run`` blocks and is called once, in any thread; ``kill`` may be called from any other thread at any time.
+    ``run`` blocks and is called once, in any thread; ``kill`` and ``stop`` may be called from any other thread at any
+    time.
     """
 
-    def __init__(self, task: Task, settings: Settings, work: Work = perform) -> None:
+    def __init__(
+        self, task: Task, settings: Settings, work: Work = perform, heard: Heard = lambda message: True
+    ) -> None:
         self._task = task
         self._settings = settings
         self._work = work
+        self._heard = heard
+        self._connection: Connection | None = None
+        self._stop_asked = False
         self._lock = threading.Lock()
         self._process: ForkServerProcess | None = None
         self._stopped: Overran | Cancelled | None = None
@@ -94,16 +107,31 @@ class SolveProcess:
             if self._process is not None and self._process.is_alive():
                 self._process.kill()
 
+    def stop(self) -> None:
+        """Ask the process to end the search with what it has found."""
+        with self._lock:
+            self._stop_asked = True
+            if self._connection is not None:
+                with contextlib.suppress(OSError):  # it has ended
+                    self._connection.send(Stop())
+
     def _converse(self, connection: Connection, process: ForkServerProcess) -> Outcome:
         """Send the task and take what comes back, until the outcome or the end of the process."""
         try:
             connection.send(self._task)
+            with self._lock:
+                self._connection = connection
+                stop_asked = self._stop_asked
+            if stop_asked:
+                self.stop()
             while True:
                 message = connection.recv()
-                if isinstance(message, float):
-                    self._allow(message + self._settings.grace_s, reading=False)
-                elif isinstance(message, _FINAL):
+                if isinstance(message, _FINAL):
                     return message
+                if isinstance(message, Accepted):
+                    self._allow(message.limit_s + self._settings.grace_s, reading=False)
+                if not self._heard(message):
+                    return Cancelled()
         except (EOFError, OSError):
             if self._stopped is not None:
                 return self._stopped
@@ -125,7 +153,7 @@ class SolveProcess:
         with self._lock:
             if self._watchdog is not None:
                 self._watchdog.cancel()
-            self._process = None
+            self._process = self._connection = None
         if process.pid is not None:
             process.kill()
             process.join()
@@ -152,13 +180,58 @@ def _child(connection: Connection, end_of_server: Connection, settings: Settings
     if settings.solve_memory_bytes:
         _limit(resource.RLIMIT_AS, settings.solve_memory_bytes)
     with contextlib.suppress(OSError):  # the server has gone, or no longer listens
-        connection.send(_outcome(connection, settings, work))
+        talk = _Line(connection)
+        talk.send(_outcome(connection.recv(), settings, work, talk))
 
 
-def _outcome(connection: Connection, settings: Settings, work: Work) -> Outcome:
+class _Line(Talk):
+    """The conversation over a connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._step: Step | None = None  # not yet told
+        self._told = 0.0
+
+    def open(self) -> None:
+        """Listen, and show from now on that this process lives."""
+        for work in (self._listen, self._beat):
+            threading.Thread(target=work, daemon=True).start()
+
+    def tell(self, message: Message) -> None:
+        """Tell the server something; of many steps in a short time, the last one, and that a little later."""
+        if isinstance(message, Step) and time.monotonic() < self._told + _STEP_S:
+            self._step = message
+        else:
+            self.send(message)
+
+    def send(self, message: Message | Outcome) -> None:
+        """Send something whole, whichever thread does, after a step that was not yet told."""
+        with self._lock:
+            if self._step is not None and not isinstance(message, Step):
+                self._connection.send(self._step)
+            self._step, self._told = None, time.monotonic()
+            self._connection.send(message)
+
+    def _listen(self) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            while not isinstance(self._connection.recv(), Stop):
+                pass
+            self.stop.set()
+
+    def _beat(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                time.sleep(_BEAT_S)
+                self.send(Beat())
+
+
+def _outcome(task: Task, settings: Settings, work: Work, talk: _Line) -> Outcome:
     """Do the task; make an outcome of every error."""
     try:
-        return work(connection.recv(), settings, lambda limit_s: connection.send(float(limit_s)))
+        talk.open()
+        return work(task, settings, talk)
     except MemoryError:
         return OutOfMemory(settings.solve_memory_bytes)
     except Exception:

@@ -5,23 +5,27 @@ It runs in the process of the solve, so that nothing of it can hold up or take d
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from partita.models.answer import Answer
 from partita.models.base import Model
+from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput, NotSupportedYet
 from partita.models.front import Front, FrontRequest
+from partita.models.merge_patch import merged
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.service.limits import OverLimit, check_limits
 from partita.service.outcomes import Answered, Outcome, RefusalKind, Refused
 from partita.service.settings import Settings
+from partita.service.talk import Accepted, Step, Talk
+from partita.service.variants import split
 
-TaskKind = Literal["plan", "evaluation", "frontier"]
+if TYPE_CHECKING:
+    from partita.solver.progress import Progress
 
-Accepted = Callable[[float], None]
-"""Told once, with the time limit in seconds, that the problem is accepted and the search begins."""
+TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson"]
 
 
 class Evaluation(Model):
@@ -40,19 +44,21 @@ class Task:
     ----------
     kind
         ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
-        metrics.
+        metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
     body
         JSON as it came.
+    base
+        JSON to which the body is a merge patch (RFC 7396); None where the body is whole.
     include_problem
         Whether the answer repeats the problem.
     """
 
     kind: TaskKind
     body: bytes
-    include_problem: bool = False
+    base: bytes | None = None
 
 
-def perform(task: Task, settings: Settings, accepted: Accepted) -> Outcome:
+def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
     """Read, check and solve; every refusal of the input is an outcome, not an error.
 
     Parameters
@@ -61,59 +67,85 @@ def perform(task: Task, settings: Settings, accepted: Accepted) -> Outcome:
         What is asked.
     settings
         What the server allows.
-    accepted
-        Called when the search begins.
+    talk
+        Told when the search begins and how far it is; may stop it.
     """
+    if task.kind in ("batch", "ndjson"):
+        return _split(task, settings)
     try:
         data = read_json(task.body)
+        if task.base is not None:
+            data = merged(read_json(task.base), data)
     except InvalidInput as error:
         return Refused("not_json", error.faults)
     try:
-        answer, problem = _WORK[task.kind](data, settings, accepted)
+        answer, problem = _WORK[task.kind](data, settings, talk)
     except InvalidInput as error:
         return Refused(_refusal_kind(error), error.faults)
-    if task.include_problem:
-        answer = answer.model_copy(update={"problem": problem})
-    return Answered(answer.model_dump_json().encode())
+    return Answered(answer.model_dump_json().encode(), answer.status, problem.model_dump_json().encode())
 
 
-def _plan(data: object, settings: Settings, accepted: Accepted) -> tuple[Answer, Problem]:
+def _split(task: Task, settings: Settings) -> Outcome:
+    """Tell the problems of a batch apart."""
+    try:
+        return split(task.body, task.kind == "ndjson", settings)
+    except InvalidInput as error:
+        return Refused(_refusal_kind(error), error.faults)
+
+
+def _plan(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem]:
     """Find plans for a problem."""
     from partita.solver.planner import plan_problem
 
     problem = validate(Problem, data)
     check_limits(problem, settings)
-    accepted(problem.search.time_limit_s)
-    return plan_problem(problem), problem
+    talk.tell(Accepted(problem.search.time_limit_s, problem_digest(problem)))
+    return plan_problem(problem, on_progress=lambda state: talk.tell(_step(state)), stop=talk.stop), problem
 
 
-def _evaluate(data: object, settings: Settings, accepted: Accepted) -> tuple[Answer, Problem]:
+def _step(state: "Progress") -> Step:
+    """Tell how far the search for a plan is."""
+    from partita.solver.yardstick import relative_gap
+
+    return Step(state.phase, state.incumbent, state.bound, relative_gap(state.incumbent, state.bound))
+
+
+def _evaluate(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem]:
     """Price a given plan and compare it with the best."""
     from partita.solver.what_if import evaluate_given
 
     asked = validate(Evaluation, data)
     check_limits(asked.problem, settings, "/problem")
-    accepted(asked.problem.search.time_limit_s)
+    talk.tell(Accepted(asked.problem.search.time_limit_s, None))
     try:
         return evaluate_given(asked.problem, asked.plan, solve=asked.solve), asked.problem
     except InvalidInput as error:
         raise type(error)(_in_whole_body(error.faults)) from None
 
 
-def _frontier(data: object, settings: Settings, accepted: Accepted) -> tuple[Front, Problem]:
+def _frontier(data: object, settings: Settings, talk: Talk) -> tuple[Front, Problem]:
     """Find the front of two metrics."""
     from partita.solver.frontier import frontier
 
     asked = validate(FrontRequest, data)
     check_limits(asked.problem, settings, "/problem")
-    accepted(asked.problem.search.time_limit_s)
+    digest = ",".join((problem_digest(asked.problem), *asked.metrics, str(asked.points)))
+    talk.tell(Accepted(asked.problem.search.time_limit_s, digest))
+    talk.tell(Step("front", points=0))
     try:
-        return frontier(asked.problem, asked.metrics, asked.points), asked.problem
+        front = frontier(
+            asked.problem,
+            asked.metrics,
+            asked.points,
+            on_point=lambda state: talk.tell(Step("front", points=state.found)),
+            stop=talk.stop,
+        )
     except InvalidInput as error:
         raise type(error)(_in_whole_body(error.faults)) from None
+    return front, asked.problem
 
 
-_WORK: dict[TaskKind, Callable[[object, Settings, Accepted], tuple[Answer | Front, Problem]]] = {
+_WORK: dict[TaskKind, Callable[[object, Settings, Talk], tuple[Answer | Front, Problem]]] = {
     "plan": _plan,
     "evaluation": _evaluate,
     "frontier": _frontier,

@@ -7,6 +7,7 @@ points are wanted than the front may hold, limits are spread evenly first.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Event
 
 from partita import __version__
 from partita.models.answer import Answer, Effort
@@ -44,6 +45,7 @@ def frontier(
     points: int = 20,
     *,
     on_point: OnPoint | None = None,
+    stop: Event | None = None,
 ) -> Front:
     """Find the plans than which no other is better in one of two metrics and at least as good in the other.
 
@@ -57,6 +59,8 @@ def frontier(
         The most plans to give.
     on_point
         Called when a point is proven.
+    stop
+        Once set, the search ends with the points it has found, as at the time limit.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def frontier(
     NotSupportedYet
         Naming the fields that ask for something that cannot be planned yet.
     """
-    deadline = Deadline.for_problem(problem.search.time_limit_s)
+    deadline = Deadline.for_problem(problem.search.time_limit_s, stop)
     asked = validate(FrontRequest, {"problem": problem, "metrics": list(metrics), "points": points})
     refuse_degrees_per_stage(problem, "a front")
     rates = {field: name for name, field in FIELDS.items()} | {"microbatches_per_second": "bottleneck_time"}

@@ -1,5 +1,7 @@
 """From a problem to its answer."""
 
+from threading import Event
+
 from partita.models.answer import Answer
 from partita.models.problem import Problem
 from partita.solver.deadline import Deadline
@@ -12,7 +14,7 @@ from partita.solver.support import refuse_unsupported
 from partita.solver.tools import Tactics
 
 
-def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> Answer:
+def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None, stop: Event | None = None) -> Answer:
     """Find the best plans for a problem and prove how good they are.
 
     Parameters
@@ -21,6 +23,8 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
         What to plan.
     on_progress
         Called when something new is known.
+    stop
+        Once set, the search ends with what it has found, as at its time limit.
 
     Raises
     ------
@@ -31,7 +35,7 @@ def plan_problem(problem: Problem, *, on_progress: OnProgress | None = None) -> 
     InternalError
         When the evaluator disagrees with the solver: a fault in Partita.
     """
-    deadline = Deadline.for_problem(problem.search.time_limit_s)
+    deadline = Deadline.for_problem(problem.search.time_limit_s, stop)
     refuse_unsupported(problem)
     if problem.training.per_stage_degrees:
         return plan_steady_state(problem, deadline)

@@ -34,6 +34,7 @@ from partita.solver.domains import find_ancestry
 from partita.solver.effort import affordable
 from partita.solver.evaluation import Evaluator
 from partita.solver.figures import ACCURACY, roundings
+from partita.solver.inexact import BLURRED, COARSE, OUT_OF_FOCUS
 from partita.solver.intervals import IntervalView
 from partita.solver.measure import graph_of
 from partita.solver.plans import LIMIT_TOLERANCE, Judge, Judged, PlanPool
@@ -51,21 +52,6 @@ SHARPENING_SHARE, BEYOND = 0.2, 8.0
 
 MOST_EXPLAINED = 32
 """Configurations for each of which arithmetic is asked why it cannot be planned; of more, the search alone is."""
-
-BLURRED = (
-    "the times of this problem are too far apart to be counted exactly: plans are told apart to within {:.2g} s only; "
-    "leave out or correct what is far slower than the rest (a bandwidth, a latency)"
-)
-
-OUT_OF_FOCUS = (
-    "{} more plans were found, whose times are too far from those of the best to be counted exactly; left out"
-)
-"""What is said where fewer plans are given than there are."""
-
-COARSE = (
-    "the metrics of the weighted sum are too far apart to be added exactly: plans are told apart to within a fraction "
-    "of {:.2g} only; leave out what hardly counts"
-)
 
 Proof = tuple[Status, float | None, float | None]
 """Status, proven bound in the objective's unit, and relative gap."""

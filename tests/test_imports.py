@@ -21,12 +21,24 @@ MAY_IMPORT = {
 OUTSIDE = {
     "models": {"pydantic", "pydantic_core"},
     "solver": {"highspy", "numpy", "ortools", "pulp", "pydantic"},
-    "service": {"fastapi", "pydantic", "pydantic_core", "rich", "starlette", "typer", "uvicorn", "vl_convert"},
+    "service": {
+        "alembic",
+        "dbos",
+        "fastapi",
+        "pydantic",
+        "pydantic_core",
+        "rich",
+        "sqlalchemy",
+        "starlette",
+        "typer",
+        "uvicorn",
+        "vl_convert",
+    },
 }
 """The libraries that each part may use besides Python's own."""
 
 SOLVERS = {"pulp", "ortools", "highspy"}
-WEB = {"fastapi", "starlette", "uvicorn", "typer", "rich", "vl_convert"}
+WEB = {"alembic", "dbos", "fastapi", "rich", "sqlalchemy", "starlette", "typer", "uvicorn", "vl_convert"}
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -80,6 +92,12 @@ def test_a_part_imports_only_what_it_may(part: str) -> None:
 def test_the_rule_refuses_what_it_should(part: str, module: str) -> None:
     """Tests that the test above can fail."""
     assert not is_allowed(part, module)
+
+
+def test_one_module_knows_the_queue_engine() -> None:
+    """Tests that the engine of the job queue could be replaced in one place."""
+    users = [path for path in (ROOT / "service").rglob("*.py") if "dbos" in path.read_text(encoding="utf-8").lower()]
+    assert [path.name for path in users] == ["queue.py"]
 
 
 def test_import_linter_contracts_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,8 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
         Called with every better bound.
     brief
         Give up after the first effort, whatever is left of the time.
+    deadline
+        Whose ``stop`` ends the run early.
 
     Attributes
     ----------
@@ -57,11 +59,18 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
     name = "CP-SAT"
 
     def __init__(
-        self, seconds: float, seed: int, workers: int, on_bound: Callable[[float], None], brief: bool = False
+        self,
+        seconds: float,
+        seed: int,
+        workers: int,
+        on_bound: Callable[[float], None],
+        brief: bool = False,
+        deadline: Deadline | None = None,
     ) -> None:
         super().__init__(mip=True, msg=False, timeLimit=seconds)
         self._seed, self._workers, self._on_bound = seed, workers, on_bound
         self._efforts = [(1, FIRST_EFFORT), (max(STRATEGIES, workers), float("inf"))][: 1 if brief else 2]
+        self._deadline = deadline or Deadline.after(seconds)
         self.outcome = Outcome(False, False, None)
 
     def available(self) -> bool:
@@ -84,8 +93,9 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
             solver.parameters.relative_gap_limit = 0.0
             _distrust(solver.parameters)
             solver.best_bound_callback = lambda bound: self._on_bound(round(bound))
-            status = solver.solve(model)
-            if status != cp_model.UNKNOWN or monotonic() >= ends:
+            with self._deadline.stopping(solver.stop_search):
+                status = solver.solve(model)
+            if status != cp_model.UNKNOWN or monotonic() >= ends or self._deadline.stopped:
                 break
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         exhausted = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
@@ -173,6 +183,6 @@ class CpSat:
 
     def solve(self, problem: pulp.LpProblem, deadline: Deadline, on_bound: Callable[[float], None]) -> Outcome:
         """Solve a problem within the deadline."""
-        solver = CpSatSolver(deadline.remaining, self._seed, self._workers, on_bound, self._brief)
+        solver = CpSatSolver(deadline.remaining, self._seed, self._workers, on_bound, self._brief, deadline)
         solver.actualSolve(problem)
         return solver.outcome

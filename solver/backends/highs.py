@@ -30,6 +30,18 @@ def _silent_stdout() -> Iterator[None]:
         os.close(nowhere)
 
 
+class _Stoppable(pulp.HiGHS):  # type: ignore[misc]
+    """PuLP's HiGHS, which can be stopped from another thread: that takes ``solve`` in place of ``run``."""
+
+    deadline: Deadline
+
+    def callSolver(self, lp: pulp.LpProblem) -> None:
+        """Run HiGHS until it ends or the deadline is stopped."""
+        lp.solverModel.HandleUserInterrupt = True
+        with self.deadline.stopping(lp.solverModel.cancelSolve):
+            lp.solverModel.solve()
+
+
 class Highs:
     """HiGHS as a backend."""
 
@@ -49,7 +61,7 @@ class Highs:
 
     def solve(self, problem: pulp.LpProblem, deadline: Deadline, on_bound: Callable[[float], None]) -> Outcome:
         """Solve a problem within the deadline, judging by HiGHS's own status and bound: PuLP 3 gives neither."""
-        solver = pulp.HiGHS(
+        solver = _Stoppable(
             msg=False,
             timeLimit=max(0.01, deadline.remaining),
             threads=self._workers,
@@ -58,6 +70,7 @@ class Highs:
             log_to_console=False,
             random_seed=self._seed,
         )
+        solver.deadline = deadline
         with _silent_stdout():
             solver.actualSolve(problem)
         model = problem.solverModel

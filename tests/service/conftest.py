@@ -18,11 +18,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(SEARCHED))
 
 
 @pytest.fixture(scope="session")
-def real_server():
+def real_server(tmp_path_factory):
     """A server as users start it."""
     from processes import running  # after the line above that lets it be found
 
-    with running("-m", "partita.service", "serve", "--port", "0", "--slot-wait", "60") as found:
+    folder = str(tmp_path_factory.mktemp("data"))
+    with running("-m", "partita.service", "serve", "--port", "0", "--slot-wait", "60", "--data", folder) as found:
         yield found
 
 
@@ -32,15 +33,21 @@ def real_client(real_server):
 
 
 @pytest.fixture
-def make_app():
-    """Make applications whose solves are doubles; none of their processes stays."""
+def make_app(tmp_path):
+    """Make applications whose solves are doubles; none of their processes stays.
+
+    They do not take jobs from the queue: a process can be one worker only.
+    """
     made = []
 
     def make(work=None, **settings):
-        app = create_app(Settings(**settings), **({"work": work} if work else {}))
+        app = create_app(
+            Settings(**{"data": tmp_path / str(len(made)), **settings}), **({"work": work} if work else {})
+        )
+        app.state.jobs.open()
         made.append(app)
         return app
 
     yield make
     for app in made:
-        app.state.solves.close()
+        app.state.jobs.close()

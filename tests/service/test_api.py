@@ -9,6 +9,7 @@ import pytest
 import solve_doubles
 from api_calls import JSON, call, document_in, plan, pointers
 from small_problems import as_bytes, chain, too_large
+from sqlalchemy.exc import OperationalError
 
 from partita.service.settings import GIB
 
@@ -114,7 +115,7 @@ def test_wrong_query(make_app, query):
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": "application/json; charset=utf-16"},
         {"Content-Type": "nonsense"},
-        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+        {"Content-Type": "application/json", "Content-Encoding": "br"},
     ],
 )
 def test_wrong_content_type(make_app, headers):
@@ -166,7 +167,7 @@ def test_nothing_here(make_app):
         document_in(call(app, "GET", path), 404, "not-found")
     response = call(app, "DELETE", "/v1/plans")
     document_in(response, 405, "wrong-method")
-    assert response.headers["allow"] == "POST"
+    assert response.headers["allow"] == "GET, POST"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_solve_that_goes_wrong(make_app, work, settings, status, name, words, ca
 
 def test_signal_without_a_name(make_app):
     """Tests that a signal that has no name is told by its number."""
-    from partita.service.answering import _how_ended
+    from partita.service.refusals import _how_ended
 
     assert _how_ended(-60) == "killed by signal 60"
 
@@ -203,14 +204,28 @@ def test_error_in_the_service_itself(make_app, monkeypatch, caplog):
     """Tests that even an error of the service is a problem document that tells nothing about it."""
     app = make_app()
 
-    async def broken(task):
+    async def broken(asked, **how):
         raise RuntimeError("private")
 
-    monkeypatch.setattr(app.state.solves, "solve", broken)
+    monkeypatch.setattr(app.state.jobs, "submit", broken)
     response = plan(app, b"{}")
     document = document_in(response, 500, "internal-error")
     assert "private" not in response.text
     assert document.instance in caplog.text
+
+
+def test_the_store_cannot_be_reached(make_app, monkeypatch):
+    """Tests that a store that is away for a while is no error of the service, and that nothing about it is told."""
+    app = make_app()
+
+    async def away(*_):
+        raise OperationalError("SELECT private", {}, Exception("private"))
+
+    monkeypatch.setattr(app.state.jobs, "get", away)
+    response = call(app, "GET", "/v1/plans/6b9b7a5e-0c3f-4f57-9d5f-0f1e2d3c4b5a")
+    document_in(response, 503, "not-ready")
+    assert "private" not in response.text
+    assert int(response.headers["retry-after"]) >= 1
 
 
 def test_busy(make_app):
@@ -221,7 +236,9 @@ def test_busy(make_app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             bodies = (json.dumps({"nap_s": 1.5}), "{}")
-            return await asyncio.gather(*(client.post("/v1/plans", content=body, headers=JSON) for body in bodies))
+            return await asyncio.gather(
+                *(client.post("/v1/evaluations", content=body, headers=JSON) for body in bodies)
+            )
 
     first, second = sorted(asyncio.run(two()), key=lambda response: response.status_code)
     assert first.status_code == 200

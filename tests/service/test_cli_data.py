@@ -142,7 +142,7 @@ def test_schema_of_something_else():
 def test_version_and_help():
     """Tests that the version and the help of every command are there, and that a usage error has exit code 2."""
     assert partita("--version").out == f"partita {__version__}\n"
-    for command in ("plan", "evaluate", "import", "schema", "serve"):
+    for command in ("plan", "evaluate", "import", "schema", "serve", "worker"):
         assert partita(command, "--help").exit_code == 0
     assert partita("fly").exit_code == 2
     assert partita().exit_code == 2
@@ -174,18 +174,26 @@ def test_serve_refuses_options(options, name):
     assert name in called.err
 
 
-def test_limits_from_the_environment(monkeypatch):
+def test_limits_from_the_environment(monkeypatch, tmp_path):
     """Tests that every option of the server is an environment variable too."""
-    for name, value in {"PORT": "0", "MAX_BODY": "1MiB", "MAX_LAYERS": "7", "HOST": "127.0.0.1"}.items():
-        monkeypatch.setenv(f"PARTITA_{name}", value)
+    for name, value in {
+        "PORT": "0",
+        "MAX_BODY": "1MiB",
+        "MAX_LAYERS": "7",
+        "HOST": "127.0.0.1",
+        "DATA": tmp_path,
+    }.items():
+        monkeypatch.setenv(f"PARTITA_{name}", str(value))
     with running("-m", "partita.service", "serve") as (_, client):
+        assert (tmp_path / "partita.sqlite").exists()
         text = client.get("/openapi.json").json()["info"]["description"]
         assert f"{MIB} bytes, 7 layers" in text
 
 
-def test_every_option_of_the_server_has_its_variable():
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_every_option_of_the_server_has_its_variable(command):
     """Tests that no option was forgotten."""
-    text = run_partita("serve", "--help", environment={"COLUMNS": "200"}).stdout.decode()
+    text = run_partita(command, "--help", environment={"COLUMNS": "200"}).stdout.decode()
     options = set(re.findall(r"--([a-z-]+)", text)) - {"help"}
     variables = set(re.findall(r"PARTITA_([A-Z_]+)", text))
     assert {option.upper().replace("-", "_") for option in options} == variables

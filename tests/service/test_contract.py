@@ -19,6 +19,12 @@ SETTINGS = settings(
 )
 
 
+@schemathesis.serializer("application/x-ndjson")
+def lines(context, value):
+    """Send text as it is."""
+    return str(value).encode(errors="replace")
+
+
 def described(coverage):
     """Read the description; with ``coverage``, every field is also varied systematically, in thousands of requests."""
     schema = schemathesis.openapi.from_dict(openapi_document(Settings()))

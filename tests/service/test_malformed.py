@@ -10,6 +10,7 @@ import pytest
 from partita.models.errors import Fault
 from partita.service.outcomes import Answered, Refused
 from partita.service.settings import Settings
+from partita.service.talk import Talk
 from partita.service.work import Task, perform
 from strategies import seeded_problem
 
@@ -71,7 +72,7 @@ def test_spoiled_problems(first: int) -> None:
     """Tests fifty of them: an answer that is JSON, or a refusal of which every fault says where and what."""
     refused = 0
     for seed in range(first, first + 50):
-        outcome = perform(Task("plan", spoiled(seed)), Settings(), lambda seconds: None)
+        outcome = perform(Task("plan", spoiled(seed)), Settings(), Talk())
         if isinstance(outcome, Answered):
             assert json.loads(outcome.body)["status"] in ("optimal", "feasible", "infeasible", "no_solution")
             continue

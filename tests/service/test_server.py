@@ -13,7 +13,7 @@ import pytest
 from processes import alive, doubled, pid_in, until
 from small_problems import as_bytes, chain
 
-JSON = {"Content-Type": "application/json"}
+JSON = {"Content-Type": "application/json", "Prefer": "wait=30"}
 
 
 def raw(client, request, *, leave_after=None):
@@ -39,7 +39,15 @@ def _length(received):
 
 def post(headers, body=b""):
     """Write a request by hand."""
-    lines = ["POST /v1/plans HTTP/1.1", "Host: test", "Content-Type: application/json", *headers, "", ""]
+    lines = [
+        "POST /v1/plans HTTP/1.1",
+        "Host: test",
+        "Content-Type: application/json",
+        "Prefer: wait=30",
+        *headers,
+        "",
+        "",
+    ]
     return "\r\n".join(lines).encode() + body
 
 

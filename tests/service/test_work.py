@@ -9,20 +9,34 @@ from partita.models.answer import Answer
 from partita.models.document import validate
 from partita.service.outcomes import Answered, Refused
 from partita.service.settings import Settings
+from partita.service.talk import Accepted, Step, Talk
 from partita.service.work import Task, perform
 
 
-def run(body, kind="plan", include_problem=False, **settings):
-    accepted = []
-    outcome = perform(Task(kind, body, include_problem), Settings(**settings), accepted.append)
-    return outcome, accepted
+class Noting(Talk):
+    """Keeps what is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def tell(self, message):
+        self.told.append(message)
 
 
-def answer_of(body, *rest, **settings):
-    outcome, accepted = run(body, *rest, **settings)
+def run(body, kind="plan", base=None, **settings):
+    talk = Noting()
+    outcome = perform(Task(kind, body, base), Settings(**settings), talk)
+    return outcome, [message for message in talk.told if isinstance(message, Accepted)]
+
+
+def answer_of(body, kind="plan", include_problem=False, **settings):
+    outcome, accepted = run(body, kind, **settings)
     assert isinstance(outcome, Answered), outcome
-    assert accepted == [5.0]
-    return validate(Answer, json.loads(outcome.body))
+    assert [message.limit_s for message in accepted] == [5.0]
+    answer = validate(Answer, json.loads(outcome.with_problem() if include_problem else outcome.body))
+    assert outcome.status == answer.status
+    return answer
 
 
 def refusal_of(body, *rest, **settings):
@@ -45,6 +59,34 @@ def test_answer_with_problem():
     answer = answer_of(as_bytes(chain()), "plan", True)
     assert answer.problem is not None
     assert answer_of(answer.problem.model_dump_json().encode()).problem_digest == answer.problem_digest
+
+
+def test_the_problem_in_the_answer_is_the_problem():
+    """Tests that the problem is put into its place, and nowhere else, whatever the names in it."""
+    body = chain(model__name='"problem":null,"problem_digest":')
+    outcome, _ = run(as_bytes(body))
+    assert json.loads(outcome.with_problem()) == json.loads(outcome.body) | {"problem": json.loads(outcome.problem)}
+
+
+def test_what_is_told_of_a_search():
+    """Tests that the digest tells equal problems, however they are written, and that steps follow."""
+    digests = set()
+    for memory in ("1GB", 10**9):
+        talk = Noting()
+        perform(Task("plan", as_bytes(chain(cluster__devices={"d": {"memory_bytes": memory}}))), Settings(), talk)
+        first, *steps = talk.told
+        digests.add(first.digest)
+        assert all(isinstance(step, Step) for step in steps)
+    assert len(digests) == 1
+
+
+def test_a_patch_changes_its_base():
+    """Tests that a body with a base is a merge patch, and that what is not valid then is refused."""
+    patch = as_bytes({"training": {"num_microbatches": 8}, "search": {"candidates": None}})
+    outcome, _ = run(patch, base=as_bytes(chain()))
+    problem = json.loads(outcome.problem)
+    assert (problem["training"]["num_microbatches"], problem["search"]["candidates"]) == (8, 5)
+    assert run(b'{"model": null}', base=as_bytes(chain()))[0].faults[0].pointer == "/model"
 
 
 def test_infeasible_is_an_answer():

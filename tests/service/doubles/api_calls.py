@@ -8,7 +8,7 @@ import httpx
 from partita.models.document import validate
 from partita.service.problem_document import KINDS, ProblemDocument
 
-JSON = {"Content-Type": "application/json"}
+JSON = {"Content-Type": "application/json", "Prefer": "wait=30"}
 
 
 def call(app, method, path, content=None, headers=JSON):

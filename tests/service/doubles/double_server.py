@@ -1,16 +1,23 @@
-"""A server whose solves are doubles: python double_server.py NAME-OF-DOUBLE SETTINGS-AS-JSON."""
+"""A server whose solves are doubles: python double_server.py NAME-OF-DOUBLE SETTINGS-AS-JSON.
 
-import json
+The processes of solves import this file again, so it imports what the server alone needs where the server begins.
+"""
+
 import sys
-from unittest import mock
-
-import solve_doubles
-
-from partita.service import app, commands_serve
-from partita.service.settings import Settings
 
 if __name__ == "__main__":
+    import json
+    from pathlib import Path
+    from unittest import mock
+
+    import solve_doubles
+
+    from partita.service import app, commands_serve
+    from partita.service.settings import Settings
+
     work = getattr(solve_doubles, sys.argv[1])
     create = app.create_app
     with mock.patch.object(app, "create_app", lambda settings: create(settings, work=work)):
-        commands_serve._serve(Settings(**json.loads(sys.argv[2])), commands_serve._listening("127.0.0.1", 0))
+        settings = json.loads(sys.argv[2])
+        settings["data"] = Path(settings["data"])
+        commands_serve._serve(Settings(**settings), commands_serve._listening("127.0.0.1", 0))

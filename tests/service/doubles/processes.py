@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -43,9 +44,24 @@ def running(*arguments, stop=True):
 
 @contextmanager
 def doubled(double, **settings):
-    """Run a server whose solves are doubles."""
-    with running(str(DOUBLES / "double_server.py"), double, json.dumps(settings)) as found:
-        yield found
+    """Run a server whose solves are doubles, with a store of its own where the settings name none."""
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = json.dumps({"data": folder, **settings})
+        with running(str(DOUBLES / "double_server.py"), double, chosen) as found:
+            yield found
+
+
+@contextmanager
+def doubled_worker(double, **settings):
+    """Run a worker whose solves are doubles; give its process once it works."""
+    command = [sys.executable, str(DOUBLES / "double_worker.py"), double, json.dumps(settings)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert "works on jobs" in process.stdout.readline()
+            yield process
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 def until(condition, seconds=10.0):

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from partita.service.outcomes import Answered
+from partita.service.talk import Accepted, Step
 from partita.service.work import perform
 
 
@@ -24,54 +25,54 @@ def _begin(task):
     return body
 
 
-def crash(task, settings, accepted):
+def crash(task, settings, talk):
     _begin(task)
-    accepted(1.0)
+    talk.tell(Accepted(1.0, None))
     ctypes.string_at(0)
 
 
-def leave(task, settings, accepted):
+def leave(task, settings, talk):
     _begin(task)
     os._exit(7)
 
 
-def loop(task, settings, accepted):
+def loop(task, settings, talk):
     """Begin a search that never ends, deaf to everything that can be ignored."""
     body = _begin(task)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    accepted(body.get("time_limit_s", 60.0))
+    talk.tell(Accepted(body.get("time_limit_s", 60.0), None))
     while True:
         with contextlib.suppress(Exception):
             time.sleep(0.01)
 
 
-def never_reads(task, settings, accepted):
+def never_reads(task, settings, talk):
     _begin(task)
     while True:
         time.sleep(0.01)
 
 
-def hog(task, settings, accepted):
+def hog(task, settings, talk):
     _begin(task)
-    accepted(60.0)
+    talk.tell(Accepted(60.0, None))
     kept = []
     while True:
         kept.append(bytes(64 * 2**20))
 
 
-def error(task, settings, accepted):
+def error(task, settings, talk):
     raise RuntimeError("a secret of the solver")
 
 
-def nap(task, settings, accepted):
+def nap(task, settings, talk):
     body = _begin(task)
-    accepted(60.0)
+    talk.tell(Accepted(60.0, None))
     time.sleep(body.get("nap_s", 0.3))
     return Answered(b'{"napped": true}')
 
 
-def reports(task, settings, accepted):
+def reports(task, settings, talk):
     """Tell about the process itself."""
     facts = {
         "pid": os.getpid(),
@@ -81,8 +82,26 @@ def reports(task, settings, accepted):
     return Answered(json.dumps(facts).encode())
 
 
-def large(task, settings, accepted):
+def large(task, settings, talk):
     return Answered(b"x" * len(task.body))
 
 
 real = perform
+
+
+def count(task, settings, talk):
+    """Nap, and leave a file for every time that this is begun."""
+    body = json.loads(task.body)
+    Path(body["count_in"], f"{body['number']}-{os.getpid()}-{time.time_ns()}").touch()
+    talk.tell(Accepted(60.0, None))
+    time.sleep(body["nap_s"])
+    return Answered(b'{"napped": true}')
+
+
+def chatty(task, settings, talk):
+    """Tell far more steps than anybody wants to hear."""
+    talk.tell(Accepted(60.0, None))
+    for number in range(2000):
+        talk.tell(Step("count", float(number)))
+        time.sleep(0.0005)
+    return Answered(b"{}")

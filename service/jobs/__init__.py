@@ -1,0 +1,1 @@
+"""Jobs that outlive the process that took them: the store, the queue, and the workers that empty it."""

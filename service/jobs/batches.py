@@ -1,0 +1,193 @@
+"""Batches: many jobs that are taken together, in one transaction."""
+
+import time
+import uuid
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from partita.models.queueing import drain_s
+from partita.service.jobs.records import COLUMNS, MANY, OPEN, Conflict, Job, digest_of, job_of, packed
+from partita.service.jobs.store import Store
+from partita.service.jobs.tables import batches, jobs
+from partita.service.variants import Split
+
+WINDOW_S = 120.0
+"""For how long back the rates are measured from which the end of a batch is forecast."""
+
+OVERLAP_S = 10.0
+"""By how much the clocks of the workers may differ without a result being left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBatch:
+    """A request for a batch; ``digest`` tells it from others under the same idempotency key."""
+
+    owner: str
+    split: Split
+    digest: str
+    include_problem: bool = False
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as it stands: how many of its jobs are in each state."""
+
+    id: str
+    created_at: float
+    total: int
+    states: dict[str, int]
+
+    @property
+    def open(self) -> int:
+        """How many jobs have not ended."""
+        return sum(self.states.get(state, 0) for state in OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What is measured of the queue before the end of a batch; rates in jobs per second.
+
+    Attributes
+    ----------
+    backlog
+        Jobs that must be solved until then; of equal ones, one.
+    arrival_per_s
+        How many arrive that come before those of the batch.
+    service_per_s
+        How many are solved.
+    """
+
+    backlog: int
+    arrival_per_s: float
+    service_per_s: float
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Seconds until the end, as a fluid queue has it; None where no end is in sight."""
+        return drain_s(self.backlog, self.arrival_per_s, self.service_per_s)
+
+
+def submit(store: Store, asked: AskedBatch) -> str:
+    """Take a batch and give its name; where its idempotency key was used for the same batch, that one's.
+
+    Of equal problems one is solved: the others have its end.
+
+    Raises
+    ------
+    Conflict
+        When the idempotency key was used for another request.
+    QueueFull
+        When there is no room for so many jobs.
+    """
+    earlier = _under_key(store, asked)
+    if earlier is not None:
+        return earlier
+    batch, now, split = str(uuid.uuid4()), time.time(), asked.split
+    rows = list(_rows(batch, now, asked))
+    try:
+        with store.engine.begin() as connection:
+            store.check_room(connection, len(rows))
+            connection.execute(
+                batches.insert().values(
+                    id=batch,
+                    owner=asked.owner,
+                    base=None if split.base is None else packed(split.base),
+                    total=len(rows),
+                    request=asked.digest,
+                    idempotency_key=asked.idempotency_key,
+                    created_at=now,
+                )
+            )
+            connection.execute(jobs.insert(), rows)
+            store.queue.put(connection, [str(row["id"]) for row in rows if row["leader"] is None], MANY)
+    except sa.exc.IntegrityError:
+        earlier = _under_key(store, asked)
+        if earlier is None:
+            raise
+        return earlier
+    return batch
+
+
+def _rows(batch: str, now: float, asked: AskedBatch) -> list[dict[str, object]]:
+    """Make the jobs of a batch."""
+    rows: list[dict[str, object]] = []
+    leaders: dict[str, str] = {}
+    for position, variant in enumerate(asked.split.variants):
+        job = str(uuid.uuid4())
+        parts = () if asked.split.base is None else (asked.split.base,)
+        request = digest_of("plan", *parts, variant.body)
+        leader = leaders.setdefault(request, job)
+        rows.append(
+            {
+                "id": job,
+                "owner": asked.owner,
+                "batch": batch,
+                "position": position,
+                "name": variant.name,
+                "kind": "plan",
+                "state": "queued",
+                "direct": False,
+                "leader": None if leader == job else leader,
+                "body": packed(variant.body),
+                "request": request,
+                "include_problem": asked.include_problem,
+                "created_at": now,
+                "attempt": 0,
+                "stop_asked": False,
+            }
+        )
+    return rows
+
+
+def _under_key(store: Store, asked: AskedBatch) -> str | None:
+    """Give the batch that was asked for under the same key."""
+    if asked.idempotency_key is None:
+        return None
+    where = (batches.c.owner == asked.owner, batches.c.idempotency_key == asked.idempotency_key)
+    with store.engine.connect() as connection:
+        row = connection.execute(sa.select(batches.c.id, batches.c.request).where(*where)).one_or_none()
+    if row is None:
+        return None
+    if row.request != asked.digest:
+        raise Conflict
+    return str(row.id)
+
+
+def find(store: Store, batch: str, owner: str) -> Batch | None:
+    """Give a batch of an owner as it stands; None where there is none."""
+    with store.engine.connect() as connection:
+        row = connection.execute(
+            sa.select(batches.c.created_at, batches.c.total).where(batches.c.id == batch, batches.c.owner == owner)
+        ).one_or_none()
+        if row is None:
+            return None
+        counted = sa.select(jobs.c.state, sa.func.count()).where(jobs.c.batch == batch).group_by(jobs.c.state)
+        states = {str(state): int(count) for state, count in connection.execute(counted)}
+    return Batch(batch, row.created_at, row.total, states)
+
+
+def flow(store: Store, batch: Batch) -> Flow:
+    """Measure how fast the queue before the end of a batch shrinks."""
+    now = time.time()
+    window = max(1.0, min(WINDOW_S, now - batch.created_at))
+    alone, mine = jobs.c.leader.is_(None), jobs.c.batch == batch.id
+    before = sa.or_(mine, jobs.c.batch.is_(None), jobs.c.created_at < batch.created_at)
+    arrived = sa.and_(jobs.c.batch.is_(None), jobs.c.created_at > now - window)
+    served = sa.and_(jobs.c.state.in_(("succeeded", "failed")), jobs.c.finished_at > now - window)
+    with store.engine.connect() as connection:
+
+        def count(*which: sa.ColumnElement[bool]) -> int:
+            chosen = sa.select(sa.func.count()).select_from(jobs).where(alone, *which)
+            return int(connection.execute(chosen).scalar_one())
+
+        return Flow(count(before, jobs.c.state.in_(OPEN)), count(arrived) / window, count(served) / window)
+
+
+def ended(store: Store, batch: str, since: float) -> list[Job]:
+    """Give the jobs of a batch that ended after a time, or shortly before, in that order."""
+    chosen = sa.select(*COLUMNS).where(jobs.c.batch == batch, jobs.c.finished_at > since - OVERLAP_S)
+    with store.engine.connect() as connection:
+        rows = connection.execute(chosen.order_by(jobs.c.finished_at, jobs.c.position))
+        return [job_of(row) for row in rows]

@@ -1,0 +1,356 @@
+"""The store of jobs and answers: every change is one transaction, and a job ends once."""
+
+import time
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from partita import __version__
+from partita.service.jobs.queue import Queue
+from partita.service.jobs.records import (
+    COLUMNS,
+    FEW,
+    MANY,
+    OPEN,
+    Asked,
+    Conflict,
+    Ending,
+    Job,
+    QueueFull,
+    State,
+    Stored,
+    job_of,
+    packed,
+    unpacked,
+)
+from partita.service.jobs.tables import answers, batches, jobs
+from partita.service.work import Task
+
+PROGRESS = ("phase", "incumbent", "bound", "relative_gap", "points", "improved_at", "alive_at")
+"""The columns that tell how far a job is."""
+
+MOST_ATTEMPTS = 20
+"""How often a job is begun anew because its worker was gone; after that it is thought to be the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to solve a job, until another worker has it; the job was begun ``attempt`` times."""
+
+    job: str
+    owner: str
+    attempt: int
+
+
+class Store:
+    """Jobs and answers in a database.
+
+    Parameters
+    ----------
+    engine
+        The database.
+    queue
+        Where jobs wait for a worker.
+    max_queued
+        The most jobs that may wait.
+    """
+
+    def __init__(self, engine: sa.Engine, queue: Queue, max_queued: int) -> None:
+        self.engine, self.queue, self._max_queued = engine, queue, max_queued
+
+    def submit(self, asked: Asked, executor: str | None = None, answer: str | None = None) -> tuple[Job, bool]:
+        """Take a job, and tell whether it is a new one.
+
+        Parameters
+        ----------
+        asked
+            What is to be done. Where its idempotency key was used before, that job is given.
+        executor
+            The slot that begins at once, past the queue; None to wait in the queue.
+        answer
+            Key of the answer, where it is in the store already: the job then ends at once.
+
+        Raises
+        ------
+        Conflict
+            When the idempotency key was used for another request.
+        QueueFull
+            When too many jobs wait.
+        """
+        job, now = str(uuid.uuid4()), time.time()
+        waits = executor is None and answer is None
+        state: State = "queued" if waits else ("running" if answer is None else "succeeded")
+        values = {
+            "id": job,
+            "owner": asked.owner,
+            "kind": asked.kind,
+            "state": state,
+            "direct": executor is not None,
+            "body": packed(asked.body),
+            "request": asked.digest,
+            "include_problem": asked.include_problem,
+            "idempotency_key": asked.idempotency_key,
+            "created_at": now,
+            "started_at": None if waits else now,
+            "finished_at": None if answer is None else now,
+            "executor": executor,
+            "attempt": 0 if executor is None else 1,
+            "stop_asked": False,
+            "answer": answer,
+        }
+        try:
+            with self.engine.begin() as connection:
+                if waits:
+                    self.check_room(connection, 1)
+                connection.execute(jobs.insert().values(values))
+                if waits:
+                    self.queue.put(connection, [job], FEW)
+        except sa.exc.IntegrityError:
+            earlier = self.under_key(asked)
+            if earlier is None:
+                raise
+            return earlier, False
+        found = self.find(job, asked.owner)
+        assert found is not None
+        return found, True
+
+    def under_key(self, asked: Asked) -> Job | None:
+        """Give the job that was asked for under the same idempotency key.
+
+        Raises
+        ------
+        Conflict
+            When that was another request.
+        """
+        if asked.idempotency_key is None:
+            return None
+        where = (jobs.c.owner == asked.owner, jobs.c.idempotency_key == asked.idempotency_key)
+        with self.engine.connect() as connection:
+            row = connection.execute(sa.select(*COLUMNS).where(*where)).one_or_none()
+        if row is None:
+            return None
+        job = job_of(row)
+        if (job.request, job.include_problem) != (asked.digest, asked.include_problem):
+            raise Conflict
+        return job
+
+    def check_room(self, connection: sa.Connection, more: int) -> None:
+        """Refuse to let more jobs wait than may.
+
+        Raises
+        ------
+        QueueFull
+            When there is no room for so many more.
+        """
+        waiting = connection.execute(sa.select(sa.func.count()).where(jobs.c.state == "queued")).scalar_one()
+        if waiting + more > self._max_queued:
+            raise QueueFull(f"{waiting} jobs wait already, and {self._max_queued} may")
+
+    def find(self, job: str, owner: str) -> Job | None:
+        """Give a job of an owner; None where there is none."""
+        with self.engine.connect() as connection:
+            row = connection.execute(sa.select(*COLUMNS).where(jobs.c.id == job, jobs.c.owner == owner)).one_or_none()
+        return None if row is None else job_of(row)
+
+    def known(self, asked: Asked) -> tuple[Job, Stored] | None:
+        """Give the latest job that has answered the same request, with its answer; None where that must be found."""
+        with self.engine.connect() as connection:
+            row = connection.execute(
+                sa.select(*COLUMNS)
+                .join(answers, answers.c.key == jobs.c.answer)
+                .where(
+                    jobs.c.owner == asked.owner,
+                    jobs.c.request == asked.digest,
+                    jobs.c.state == "succeeded",
+                    answers.c.key.startswith("sha256:"),
+                    answers.c.version == __version__,
+                )
+                .order_by(jobs.c.finished_at.desc())
+                .limit(1)
+            ).one_or_none()
+        if row is None:
+            return None
+        job = job_of(row)
+        stored = self.answer(str(job.answer))
+        return None if stored is None else (job, stored)
+
+    def answer(self, key: str) -> Stored | None:
+        """Give an answer; None where it is not there."""
+        with self.engine.connect() as connection:
+            row = connection.execute(sa.select(answers).where(answers.c.key == key)).one_or_none()
+        return None if row is None else Stored(row.status, unpacked(row.body), unpacked(row.problem), row.created_at)
+
+    def holds(self, key: str) -> bool:
+        """Tell whether an answer is there."""
+        with self.engine.connect() as connection:
+            return connection.execute(sa.select(answers.c.key).where(answers.c.key == key)).first() is not None
+
+    def task(self, job: str) -> Task | None:
+        """Give what a job asks for; None where it has ended."""
+        with self.engine.connect() as connection:
+            row = connection.execute(
+                sa.select(jobs.c.kind, jobs.c.body, batches.c.base)
+                .outerjoin(batches, batches.c.id == jobs.c.batch)
+                .where(jobs.c.id == job, jobs.c.state.in_(OPEN))
+            ).one_or_none()
+        if row is None:
+            return None
+        return Task(row.kind, unpacked(row.body), None if row.base is None else unpacked(row.base))
+
+    def begin(self, job: str, slot: str) -> Claim | None:
+        """Claim a job that waits; None where it waits no more, or was begun too often."""
+        with self.engine.begin() as connection:
+            row = connection.execute(
+                jobs.update()
+                .where(jobs.c.id == job, jobs.c.state == "queued", jobs.c.attempt < MOST_ATTEMPTS)
+                .values(
+                    state="running",
+                    executor=slot,
+                    attempt=jobs.c.attempt + 1,
+                    started_at=time.time(),
+                    **dict.fromkeys(PROGRESS),
+                )
+                .returning(jobs.c.owner, jobs.c.attempt)
+            ).one_or_none()
+        return None if row is None else Claim(job, row.owner, row.attempt)
+
+    def finish(self, claim: Claim, ending: Ending) -> bool:
+        """Record how a job ended; False where it had ended before, or another worker has it."""
+        now = time.time()
+        with self.engine.begin() as connection:
+            changed = connection.execute(
+                jobs.update()
+                .where(jobs.c.id == claim.job, jobs.c.state == "running", jobs.c.attempt == claim.attempt)
+                .values(state=ending.state, finished_at=now, answer=ending.answer, failure=ending.failure)
+            )
+            if changed.rowcount == 0:
+                return False
+            if ending.stored is not None and ending.answer is not None:
+                self._keep(connection, ending.answer, ending.stored)
+            _follow(connection, claim.job, ending, now)
+        return True
+
+    def give_up(self, job: str, failure: bytes) -> None:
+        """End a job that was begun too often."""
+        ending, now = Ending("failed", failure=failure), time.time()
+        with self.engine.begin() as connection:
+            changed = connection.execute(
+                jobs.update()
+                .where(jobs.c.id == job, jobs.c.state == "queued", jobs.c.attempt >= MOST_ATTEMPTS)
+                .values(state=ending.state, finished_at=now, failure=failure)
+            )
+            if changed.rowcount:
+                _follow(connection, job, ending, now)
+
+    def _keep(self, connection: sa.Connection, key: str, stored: Stored) -> None:
+        """Put an answer into the store, unless one is there."""
+        if connection.execute(sa.select(answers.c.key).where(answers.c.key == key)).first() is None:
+            connection.execute(
+                answers.insert().values(
+                    key=key,
+                    version=__version__,
+                    status=stored.status,
+                    body=packed(stored.body),
+                    problem=packed(stored.problem),
+                    created_at=stored.created_at,
+                )
+            )
+
+    def cancel(self, job: str, owner: str) -> Job | None:
+        """Cancel a job of an owner, unless it has ended; give it as it stands then."""
+        self._end(jobs.c.id == job, jobs.c.owner == owner)
+        return self.find(job, owner)
+
+    def cancel_batch(self, batch: str, owner: str) -> None:
+        """Cancel those jobs of a batch that have not ended."""
+        self._end(jobs.c.batch == batch, jobs.c.owner == owner)
+
+    def _end(self, *which: sa.ColumnElement[bool]) -> None:
+        """Cancel jobs; those that waited for the end of a cancelled one wait in the queue from now on."""
+        with self.engine.begin() as connection:
+            ended = connection.execute(
+                jobs.update()
+                .where(*which, jobs.c.state.in_(OPEN))
+                .values(state="cancelled", finished_at=time.time())
+                .returning(jobs.c.id)
+            ).scalars()
+            ids = list(ended)
+            orphans: list[str] = []
+            for start in range(0, len(ids), 200):
+                orphans += connection.execute(
+                    jobs.update()
+                    .where(jobs.c.leader.in_(ids[start : start + 200]), jobs.c.state == "queued")
+                    .values(leader=None)
+                    .returning(jobs.c.id)
+                ).scalars()
+            self.queue.put(connection, orphans, MANY)
+        self.queue.drop(ids)
+
+    def ask_stop(self, job: str, owner: str) -> Job | None:
+        """Ask for the end of a search with what it has found; give the job."""
+        with self.engine.begin() as connection:
+            connection.execute(
+                jobs.update()
+                .where(jobs.c.id == job, jobs.c.owner == owner, jobs.c.state.in_(OPEN))
+                .values(stop_asked=True)
+            )
+        return self.find(job, owner)
+
+    def release(self, slot: str) -> None:
+        """Let all that a slot was solving wait again, as it is solved no more."""
+        mine = (jobs.c.executor == slot, jobs.c.state == "running")
+        with self.engine.begin() as connection:
+            direct = connection.execute(
+                jobs.update()
+                .where(*mine, jobs.c.direct)
+                .values(state="queued", executor=None, direct=False)
+                .returning(jobs.c.id)
+            ).scalars()
+            self.queue.put(connection, list(direct), FEW)
+            connection.execute(jobs.update().where(*mine).values(state="queued", executor=None))
+
+    def waiting(self, ids: Collection[str]) -> list[str]:
+        """Give those of some jobs that wait."""
+        every, found = list(ids), list[str]()
+        with self.engine.connect() as connection:
+            for start in range(0, len(every), 200):
+                part = every[start : start + 200]
+                found += connection.execute(
+                    sa.select(jobs.c.id).where(jobs.c.id.in_(part), jobs.c.state == "queued")
+                ).scalars()
+        return found
+
+    def ahead(self, job: Job) -> int:
+        """Give how many jobs wait before one that waits."""
+        earlier = jobs.c.created_at < job.created_at
+        if job.batch is None:
+            before = sa.and_(earlier, jobs.c.batch.is_(None))
+        else:
+            same = sa.and_(jobs.c.batch == job.batch, jobs.c.position < job.position)
+            before = sa.or_(earlier, jobs.c.batch.is_(None), same)
+        with self.engine.connect() as connection:
+            return connection.execute(
+                sa.select(sa.func.count()).where(jobs.c.state == "queued", jobs.c.id != job.id, before)
+            ).scalar_one()
+
+    def listed(self, owner: str, kind: str, state: State | None, limit: int, before: float | None) -> list[Job]:
+        """Give the newest jobs of an owner outside batches, of a state, before a time."""
+        chosen = sa.select(*COLUMNS).where(jobs.c.owner == owner, jobs.c.kind == kind, jobs.c.batch.is_(None))
+        if state is not None:
+            chosen = chosen.where(jobs.c.state == state)
+        if before is not None:
+            chosen = chosen.where(jobs.c.created_at < before)
+        with self.engine.connect() as connection:
+            rows = connection.execute(chosen.order_by(jobs.c.created_at.desc(), jobs.c.id).limit(limit))
+            return [job_of(row) for row in rows]
+
+
+def _follow(connection: sa.Connection, leader: str, ending: Ending, now: float) -> None:
+    """End the jobs that ask for the same as one that has ended."""
+    connection.execute(
+        jobs.update()
+        .where(jobs.c.leader == leader, jobs.c.state == "queued")
+        .values(state=ending.state, finished_at=now, answer=ending.answer, failure=ending.failure)
+    )

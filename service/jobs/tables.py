@@ -1,0 +1,85 @@
+"""The tables of the service. Every change of them comes with a migration.
+
+``jobs``: what was asked, its state, how far it is and how it ended. ``answers``: answers by what was asked, so that an
+equal request needs no search. ``batches``: what the jobs of a batch have in common. ``workers``: who is alive.
+"""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("owner", sa.String(200), nullable=False),
+    sa.Column("batch", sa.String(36), sa.ForeignKey("batches.id")),
+    sa.Column("position", sa.Integer),  # in the batch, from 0
+    sa.Column("name", sa.Text),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("state", sa.String(20), nullable=False),
+    sa.Column("direct", sa.Boolean, nullable=False),  # solved by the process that took it, not in the queue
+    sa.Column("leader", sa.String(36)),  # the job of the same batch and content whose end is this one's too
+    sa.Column("body", sa.LargeBinary),  # compressed
+    sa.Column("request", sa.String(71), nullable=False),  # digest of what was asked, as it was written
+    sa.Column("include_problem", sa.Boolean, nullable=False),
+    sa.Column("idempotency_key", sa.String(255)),
+    sa.Column("created_at", sa.Double, nullable=False),  # seconds since 1970, as all times
+    sa.Column("started_at", sa.Double),
+    sa.Column("finished_at", sa.Double),
+    sa.Column("executor", sa.String(255)),  # the slot that solves it
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("stop_asked", sa.Boolean, nullable=False),
+    sa.Column("phase", sa.Text),
+    sa.Column("incumbent", sa.Double),
+    sa.Column("bound", sa.Double),
+    sa.Column("relative_gap", sa.Double),
+    sa.Column("points", sa.Integer),
+    sa.Column("improved_at", sa.Double),
+    sa.Column("alive_at", sa.Double),
+    sa.Column("answer", sa.String(71)),  # key in answers
+    sa.Column("failure", sa.LargeBinary),  # a problem document
+    sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
+    sa.Index("jobs_state", "state", "created_at"),
+    sa.Index("jobs_request", "owner", "request"),
+    sa.Index("jobs_batch", "batch", "position"),
+    sa.Index("jobs_leader", "leader"),
+    sa.Index("jobs_answer", "answer"),
+    sa.Index("jobs_finished", "finished_at"),
+)
+
+answers = sa.Table(
+    "answers",
+    metadata,
+    sa.Column("key", sa.String(71), primary_key=True),
+    sa.Column("version", sa.String(40), nullable=False),  # of Partita; another one may answer otherwise
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),  # compressed, without the problem
+    sa.Column("problem", sa.LargeBinary, nullable=False),  # compressed
+    sa.Column("created_at", sa.Double, nullable=False),
+)
+
+batches = sa.Table(
+    "batches",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("owner", sa.String(200), nullable=False),
+    sa.Column("base", sa.LargeBinary),  # compressed; the jobs hold patches to it
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("request", sa.String(71), nullable=False),
+    sa.Column("idempotency_key", sa.String(255)),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.UniqueConstraint("owner", "idempotency_key", name="batches_idempotency"),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("slot", sa.String(255), primary_key=True),
+    sa.Column("token", sa.String(36), nullable=False),  # of the process that holds the slot
+    sa.Column("machine", sa.String(255), nullable=False),
+    sa.Column("process", sa.String(64), nullable=False),
+    sa.Column("solves", sa.Integer, nullable=False),
+    sa.Column("beats", sa.BigInteger, nullable=False),  # counted up while the process lives
+    sa.Column("beat_at", sa.Double, nullable=False),
+)
