@@ -35,7 +35,10 @@ class Measurement(Model):
     forward_s, backward_s
         The passes of the whole model, measured as one.
     saved_bytes
-        What the whole model keeps from forward to backward for one microbatch.
+        What the whole model keeps from forward to backward for one microbatch, as it was captured.
+    module_saved_bytes
+        What the module itself was measured to keep; another number where its code runs otherwise when it is exported.
+        None where costs are estimates.
     spreads
         For every layer the interquartile range of its measured times, forward and backward, relative to their medians;
         the larger of the two.
@@ -51,4 +54,5 @@ class Measurement(Model):
     forward_s: Seconds
     backward_s: Seconds
     saved_bytes: Bytes
+    module_saved_bytes: Bytes | None = None
     spreads: dict[Name, Spread]

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +39,10 @@ def profile(
     bandwidth: Annotated[
         float | None, typer.Option(metavar="BYTES_PER_S", help="Between two devices, one way; by default 1e9 or 25e9.")
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="a100|h100|h200", help="Estimate for this kind of device; for models on the meta device."),
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the problem to a file.")
     ] = None,
@@ -45,7 +50,8 @@ def profile(
 ) -> None:
     """Measure a PyTorch model layer by layer, and print a problem that is ready to plan.
 
-    This runs the code of MODULE. On a CPU, one thread computes. Exit codes: 0 done, 2 bad input, 1 anything else.
+    This runs the code of MODULE. On a CPU, one thread computes. A model on the meta device is estimated instead. Exit
+    codes: 0 done, 2 bad input, 1 anything else.
     """
     from partita.service.files import check_writable, write_whole
     from partita.service.user_code import load_model
@@ -57,6 +63,7 @@ def profile(
         from partita.models.pytorch.capturing import capture
         from partita.models.pytorch.errors import CannotCapture
         from partita.models.pytorch.ready import ready_problem
+        from partita.models.pytorch.roofline import DEVICES
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -66,6 +73,9 @@ def profile(
         captured = capture(given.module, given.inputs, given.loss, depth=joined)
     except CannotCapture as error:
         raise Stopped(f"{model}: {error}", BAD_INPUT) from error
+    roofline = None if device is None else DEVICES.get(device)
+    if captured.on_meta == (roofline is None) or (device is not None and roofline is None):
+        raise Stopped(_wrong_device(device, tuple(DEVICES), on_meta=captured.on_meta), BAD_INPUT)
 
     def ready(of: "ModelProfile") -> "Problem":
         return ready_problem(
@@ -75,13 +85,20 @@ def profile(
             schedule=schedule,
             microbatches=microbatches,
             bandwidth_bytes_per_s=bandwidth,
+            roofline=roofline,
         )
 
     ready(captured.outline())  # so that a bad option is refused before anything is measured
+    name = Path(model).name  # without the folders, for a file
     with _bar() as on_round:
-        measured = captured.profile(name=model, repetitions=repetitions, on_round=on_round)
+        if roofline is None:
+            measured = captured.profile(name=name, repetitions=repetitions, on_round=on_round)
+        else:
+            measured = captured.estimate(roofline, name=name, on_round=on_round)
     problem = ready(measured)
     say(f"{model}: {_summary(problem)}")
+    if captured.unread:
+        say(f"{model}: on no stage, because nothing reads them: {', '.join(captured.unread)}")
     text = json.dumps(problem.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, indent=1) + "\n"
     if output is not None:
         write_whole(output, text)
@@ -105,6 +122,14 @@ def _depth(text: str) -> "Depth":
     raise Stopped(f"--depth: blocks, points, operations or a number from 1 on (got {text!r})", BAD_INPUT)
 
 
+def _wrong_device(device: str | None, known: tuple[str, ...], *, on_meta: bool) -> str:
+    """Say what is wrong with the device to estimate for."""
+    if on_meta:
+        got = "" if device is None else f" (got {device!r})"
+        return f"--device: the model is on the meta device; say what to estimate for: {', '.join(known)}{got}"
+    return f"--device: the model is measured where it is; build it on the meta device to estimate it (got {device!r})"
+
+
 def _summary(problem: "Problem") -> str:
     """Say in one line what was measured, how well the layers add up to the whole, and what was assumed."""
     from partita.service.wording import percent, seconds, sized
@@ -117,12 +142,17 @@ def _summary(problem: "Problem") -> str:
     parts = [
         f"{len(model.layers)} layers on {measured.device}",
         f"forward {seconds(measured.forward_s)}, backward {seconds(measured.backward_s)}",
-        f"layers one by one {_of(forward, measured.forward_s)} and {_of(backward, measured.backward_s)} of that",
-        f"largest spread {percent(max(measured.spreads.values()))}",
+        f"the layers add up to {_of(forward, measured.forward_s)} and {_of(backward, measured.backward_s)} of that",
+        f"largest spread {percent(max(measured.spreads.values()))}" if measured.kind == "measured" else "all estimated",
         f"assumed {sized(device.memory_bytes)} for each device",
     ]
     if fabric is not None:
         parts.append(f"{fabric.bandwidth_bytes_per_s:g} bytes/s between two")
+    if measured.module_saved_bytes not in (None, measured.saved_bytes):
+        parts.append(
+            f"saves {measured.saved_bytes} bytes as captured but {measured.module_saved_bytes} by itself, "
+            "because its code runs otherwise when it is exported"
+        )
     return "; ".join(parts)
 
 

@@ -110,11 +110,11 @@ class Masked(nn.Module):
         self.h = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        length = values.shape[1]
-        mask = torch.full((length, length), float("-inf"))
+        length, device = values.shape[1], values.device
+        mask = torch.full((length, length), float("-inf"), device=device)
         mask.triu_(1)
         with torch.no_grad():
-            angles = torch.arange(length)[:, None] * torch.ones(values.shape[-1])
+            angles = torch.arange(length, device=device)[:, None] * torch.ones(values.shape[-1], device=device)
             table = angles.cos()
         for part in self.h:
             turned = part(values) * table
@@ -146,3 +146,8 @@ CASES: dict[str, Callable[[], tuple[nn.Module, tuple[Any, ...]]]] = {
     "evaluation": lambda: (Gpt(dropout=0.1).eval(), tokens()),
 }
 """Modules with their inputs, by what they show."""
+
+
+def moved_to_meta(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[nn.Module, tuple[Any, ...]]:
+    """Give a module and its inputs on the meta device."""
+    return module.to("meta"), tuple(each.to("meta") for each in inputs)

@@ -8,6 +8,7 @@
 ``sources``    which operations every stage repeats, and which must stay together
 ``labels``, ``groups``, ``layers``  operations to layers
 ``segments``   a part of the graph that runs alone: a layer to be timed, or a stage
+``attention``, ``roofline``  what a GPU that is not here would save and take
 ``clock``, ``passes``, ``workspace``, ``timing``  measures the parts
 ``profiling``  layers and costs to a profile
 ``capturing``  all of it in one call

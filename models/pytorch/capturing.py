@@ -1,18 +1,24 @@
 """From a PyTorch module to its graph, its layers and its profile."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from partita.models.profile import ModelProfile
+from partita.models.pytorch.attention import use_fused_attention
+from partita.models.pytorch.clock import clock_of
 from partita.models.pytorch.errors import CannotCapture
-from partita.models.pytorch.exporting import Loss, WithLoss, export
+from partita.models.pytorch.exporting import Loss, WithLoss, export, user_name
 from partita.models.pytorch.layers import CapturedLayer, Depth, coarsen
 from partita.models.pytorch.preserve import preserved
-from partita.models.pytorch.profiling import model_profile
-from partita.models.pytorch.recording import record
+from partita.models.pytorch.profiling import Measured, Origin, device_name, model_profile
+from partita.models.pytorch.recording import held_tensors, record, saved_by
 from partita.models.pytorch.records import CapturedGraph
+from partita.models.pytorch.roofline import Roofline, estimated
+from partita.models.pytorch.segments import entering
 from partita.models.pytorch.timing import OnRound, measure
 
 
@@ -39,6 +45,19 @@ class Capture:
         """Give the profile without any times: all bytes and tensors, and nothing to plan with."""
         return model_profile(self.graph, self.layers, None, name=name)
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The parameters and buffers of the module that no operation reads: no layer holds them."""
+        states = (*self.graph.parameters.values(), *self.graph.buffers.values())
+        read = {name for state in states for name in state.names}
+        held = (*self.program.named_parameters(), *self.program.named_buffers())
+        return tuple(name for name in (user_name(each) for each, _ in held) if name not in read)
+
+    @property
+    def on_meta(self) -> bool:
+        """Whether the module lies on the meta device, so that its costs can be estimated only."""
+        return str(self.graph.device.type) == "meta"
+
     def profile(
         self, *, name: str = "model", repetitions: int = 5, on_round: OnRound = lambda done, total: None
     ) -> ModelProfile:
@@ -54,12 +73,59 @@ class Capture:
             How often each layer is measured after a round that does not count; the median is taken.
         on_round
             Is told how many measurements are done, of how many.
+
+        Raises
+        ------
+        ValueError
+            When the module lies on the meta device.
         """
+        if self.on_meta:
+            raise ValueError("nothing can be measured on the meta device; use estimate, or move the module")
         with preserved(self.program):
             timings = measure(
-                self.graph, self.layers, self.program, self.inputs, repetitions=repetitions, on_round=on_round
+                self.graph,
+                self.layers,
+                self.program,
+                self.inputs,
+                clock=clock_of(self.graph.device),
+                repetitions=repetitions,
+                on_round=on_round,
             )
-        return model_profile(self.graph, self.layers, timings, name=name)
+            held = [*self.program.parameters(), *self.program.buffers(), *held_tensors(self.graph.module)]
+            origin = Origin(device_name(self.graph.device), saved_by(self.program, self.inputs, held))
+        return model_profile(self.graph, self.layers, Measured(timings, origin), name=name)
+
+    def estimate(
+        self, roofline: Roofline, *, name: str = "model", on_round: OnRound = lambda done, total: None
+    ) -> ModelProfile:
+        """Estimate the costs of the layers on a device that is not here, of a module on the meta device.
+
+        Parameters
+        ----------
+        roofline
+            The device, such as one of ``roofline.DEVICES``.
+        name, on_round
+            As in ``profile``.
+
+        Raises
+        ------
+        ValueError
+            When the module lies on another device.
+        """
+        if not self.on_meta:
+            raise ValueError(f"the module is on {self.graph.device}; only one on the meta device is estimated")
+        with preserved(self.program):
+            timings = measure(
+                self.graph,
+                self.layers,
+                self.graph.module,
+                self.inputs,
+                clock=partial(estimated, roofline),
+                warm_up=0,
+                repetitions=1,
+                on_round=on_round,
+            )
+        return model_profile(self.graph, self.layers, Measured(timings, Origin(roofline.name, None)), name=name)
 
 
 def capture(
@@ -72,7 +138,8 @@ def capture(
     Parameters
     ----------
     module
-        On one device, with everything that it needs.
+        On one device, with everything that it needs. On the meta device it needs no memory, and attention saves what
+        it saves on a GPU.
     inputs
         Example inputs of one microbatch, at the shapes and types that will be run.
     loss
@@ -89,14 +156,22 @@ def capture(
     if not isinstance(module, torch.nn.Module):
         raise CannotCapture(f"the model is a {type(module).__name__}; give a torch.nn.Module")
     program = WithLoss(module, loss)
+    device = _device(module, inputs)
     with preserved(program):
-        graph = record(export(program, inputs), program, inputs, _device(module, inputs))
-    return Capture(program, inputs, graph, coarsen(graph, depth))
+        exported = export(program, inputs)
+        if device.type == "meta":
+            use_fused_attention(exported)
+        graph = record(exported, program, inputs, device)
+    layers = coarsen(graph, depth)
+    passing = {name for layer in layers for name in entering(graph, layer.operations)}
+    kept = {name: tensor for name, tensor in graph.tensors.items() if name in passing}
+    return Capture(program, inputs, replace(graph, tensors=kept), layers)
 
 
 def _device(module: torch.nn.Module, inputs: tuple[Any, ...]) -> torch.device:
     """Give the one device that a module and its inputs are on."""
-    tensors = [*module.parameters(), *module.buffers(), *(each for each in inputs if isinstance(each, torch.Tensor))]
+    given = (each for each in pytree.tree_leaves(inputs) if isinstance(each, torch.Tensor))
+    tensors = [*module.parameters(), *module.buffers(), *given]
     devices = {tensor.device for tensor in tensors}
     if len(devices) > 1:
         names = ", ".join(sorted(str(device) for device in devices))

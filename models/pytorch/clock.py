@@ -2,11 +2,20 @@
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 
 Result = TypeVar("Result")
+
+Clock = Callable[[Callable[[], Any]], tuple[Any, float]]
+"""Runs something and gives its result and how many seconds it takes."""
+
+
+def clock_of(device: torch.device) -> Clock:
+    """Give the clock of a device that is here."""
+    return partial(timed, device)
 
 
 def timed(device: torch.device, run: Callable[[], Result]) -> tuple[Result, float]:

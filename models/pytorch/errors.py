@@ -2,6 +2,7 @@
 
 import os
 import re
+import sysconfig
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -38,12 +39,17 @@ def place_in_stack(stack: str, library: str) -> str:
 
 
 def _last(frames: list[traceback.FrameSummary], library: str) -> str:
-    """Describe the last frame that is of neither library."""
-    ours = str(Path(__file__).parent)
+    """Describe the last frame that is of neither library, nor of Python's own."""
     for frame in reversed(frames):
-        if not frame.filename.startswith((library, ours, "<")):
+        if not _is_library(frame.filename, library):
             return f"{_short(frame.filename)}:{frame.lineno}, in {frame.name} ({frame.line})"
     return ""
+
+
+def _is_library(path: str, library: str) -> bool:
+    """Tell whether a file is torch's, Partita's or Python's own; packages that others installed are the user's."""
+    ours, python = str(Path(__file__).parent), sysconfig.get_path("stdlib")
+    return path.startswith((library, ours, "<")) or (path.startswith(python) and "site-packages" not in path)
 
 
 def _short(path: str) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,11 +97,13 @@ def export(program: WithLoss, inputs: tuple[Any, ...]) -> torch.fx.GraphModule:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep torch from logging graphs: what matters of them is in the error."""
+    """Keep torch from logging graphs and from warnings about its own modules: what matters is in the error."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.disable(before)
 

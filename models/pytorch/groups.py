@@ -40,8 +40,9 @@ class Groups:
             self._parent[root] = roots[0]
 
     def made_by(self, name: str) -> list[str]:
-        """Give the operations of groups whose results an operation reads."""
-        return [each for each in self._graph.operations[name].inputs if each in self._parent]
+        """Give the operations of groups whose results an operation reads, in the order in which they run."""
+        makers = [each for each in self._graph.operations[name].inputs if each in self._parent]
+        return sorted(makers, key=lambda each: self._graph.operations[each].position)
 
     def read_by(self, name: str) -> list[str]:
         """Give the operations of groups that read the result of one."""

@@ -20,7 +20,7 @@ def preserved(module: torch.nn.Module) -> Iterator[None]:
     gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
     threads = torch.get_num_threads()
     try:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(), torch.enable_grad():
             torch.set_num_threads(1)
             for parameter, _ in gradients:
                 parameter.grad = None

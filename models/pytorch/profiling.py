@@ -3,7 +3,7 @@
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,8 +15,30 @@ from partita.models.pytorch.segments import entering, leaving
 from partita.models.pytorch.timing import LayerTiming, Timings
 
 
+class Origin(NamedTuple):
+    """Where costs come from.
+
+    Attributes
+    ----------
+    device
+        The kind of device that they hold for.
+    module_saved_bytes
+        What the user's module itself was measured to save; None where costs are estimates.
+    """
+
+    device: str
+    module_saved_bytes: int | None
+
+
+class Measured(NamedTuple):
+    """Costs of all layers, and where they come from."""
+
+    timings: Timings
+    origin: Origin
+
+
 def model_profile(
-    graph: CapturedGraph, layers: Sequence[CapturedLayer], timings: Timings | None, *, name: str = "model"
+    graph: CapturedGraph, layers: Sequence[CapturedLayer], measured: Measured | None, *, name: str = "model"
 ) -> ModelProfile:
     """Give the profile of a captured and measured module.
 
@@ -26,9 +48,9 @@ def model_profile(
 
     Parameters
     ----------
-    graph, layers, timings
-        As captured and measured; ``timings`` has an entry for every layer. Without them there are bytes alone, and all
-        times are 0: nothing to plan with, but enough to check what else a problem says.
+    graph, layers, measured
+        As captured and measured, with a timing for every layer. Without them there are bytes alone, and all times are
+        0: nothing to plan with, but enough to check what else a problem says.
     name
         Of the model.
     """
@@ -36,10 +58,12 @@ def model_profile(
     weights = _holders(graph, layers, [each for each in graph.parameters.values() if each.trained])
     resting = [each for each in graph.parameters.values() if not each.trained]
     buffers = _holders(graph, layers, [*resting, *graph.buffers.values()])
-    measured = (
-        [{} for _ in layers] if timings is None else [_costs(graph, *each, saved) for each in _pairs(layers, timings)]
+    costs = (
+        [{} for _ in layers]
+        if measured is None
+        else [_costs(graph, *each, saved) for each in _pairs(layers, measured.timings)]
     )
-    found = [_layer(graph, layer, saved, weights) | costs for layer, costs in zip(layers, measured, strict=True)]
+    found = [_layer(graph, layer, saved, weights) | own for layer, own in zip(layers, costs, strict=True)]
     return validate(
         ModelProfile,
         {
@@ -60,7 +84,7 @@ def model_profile(
                 for number, savers in saved.items()
                 if len(savers) > 1 and graph.storage_bytes[number]
             ],
-            "measurement": None if timings is None else _measurement(graph, layers, timings),
+            "measurement": None if measured is None else _measurement(graph, layers, measured),
         },
     )
 
@@ -165,12 +189,13 @@ def _tensors(graph: CapturedGraph, layers: Sequence[CapturedLayer]) -> list[dict
     return found
 
 
-def _measurement(graph: CapturedGraph, layers: Sequence[CapturedLayer], timings: Timings) -> dict[str, Any]:
+def _measurement(graph: CapturedGraph, layers: Sequence[CapturedLayer], measured: Measured) -> dict[str, Any]:
     """Say what was measured, on what and how."""
+    timings, origin = measured
     types = Counter(str(parameter.dtype).removeprefix("torch.") for parameter in graph.module.parameters())
     return {
-        "kind": "measured",
-        "device": device_name(graph.device),
+        "kind": "analytic" if origin.module_saved_bytes is None else "measured",
+        "device": origin.device,
         "torch_version": torch.__version__,
         "mode": "training" if graph.training else "evaluation",
         "dtype": types.most_common(1)[0][0] if types else "none",
@@ -179,6 +204,7 @@ def _measurement(graph: CapturedGraph, layers: Sequence[CapturedLayer], timings:
         "forward_s": timings.forward.seconds,
         "backward_s": timings.backward.seconds,
         "saved_bytes": graph.saved_bytes,
+        "module_saved_bytes": origin.module_saved_bytes,
         "spreads": {
             layer.name: max(timing.forward.spread, timing.backward.spread) for layer, timing in _pairs(layers, timings)
         },

@@ -10,6 +10,7 @@ from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
 from partita.models.pytorch.capturing import Capture
 from partita.models.pytorch.profiling import device_name
+from partita.models.pytorch.roofline import Roofline
 from partita.models.readers.options import checked_devices
 
 BANDWIDTH_BYTES_PER_S = {"cuda": 25e9, "cpu": 1e9}
@@ -24,6 +25,7 @@ def ready_problem(
     schedule: str = "1f1b",
     microbatches: int = 16,
     bandwidth_bytes_per_s: float | None = None,
+    roofline: Roofline | None = None,
 ) -> Problem:
     """Put a profile on one node.
 
@@ -38,22 +40,27 @@ def ready_problem(
     devices, schedule, microbatches
         The number of devices of the node, and how they train.
     bandwidth_bytes_per_s
-        Between two devices, in one direction; by default ``BANDWIDTH_BYTES_PER_S``.
+        Between two devices, in one direction; by default that of the roofline, or ``BANDWIDTH_BYTES_PER_S``.
+    roofline
+        The device that costs were estimated for, where they were not measured.
 
     Raises
     ------
     InvalidInput
         When one of the numbers or the schedule is none that a problem can have.
     """
-    device = capture.graph.device
-    kind = device_name(device)
-    bandwidth = BANDWIDTH_BYTES_PER_S.get(device.type, 1e9) if bandwidth_bytes_per_s is None else bandwidth_bytes_per_s
+    checked_devices(devices)
+    kind, memory, bandwidth = _device(capture.graph.device, devices)
+    if roofline is not None:
+        kind, memory, bandwidth = roofline.name, roofline.memory_bytes, roofline.link_bytes_per_s
+    if bandwidth_bytes_per_s is not None:
+        bandwidth = bandwidth_bytes_per_s
     return validate(
         Problem,
         {
             "model": profile,
             "cluster": {
-                "devices": {kind: {"memory_bytes": _memory_bytes(device, checked_devices(devices))}},
+                "devices": {kind: {"memory_bytes": memory}},
                 "nodes": [
                     {
                         "name": "node0",
@@ -74,11 +81,13 @@ def ready_problem(
     )
 
 
-def _memory_bytes(device: torch.device, devices: int) -> int:
-    """Give the memory of one device in bytes."""
+def _device(device: torch.device, devices: int) -> tuple[str, int, float]:
+    """Give the name of a kind of device, its memory in bytes, and the bandwidth taken between two of them."""
     if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // devices
+        memory = int(torch.cuda.get_device_properties(device).total_memory)
+    else:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // devices
+    return device_name(device), memory, BANDWIDTH_BYTES_PER_S.get(device.type, BANDWIDTH_BYTES_PER_S["cpu"])
 
 
 def _batch(capture: Capture) -> dict[str, Any]:

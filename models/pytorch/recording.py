@@ -4,13 +4,14 @@ The graph runs as a whole, with one autograd graph, so that what an operation sa
 program; a saved storage belongs to the operation that is running when it is saved.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from partita.models.pytorch.attention import draws
 from partita.models.pytorch.exporting import MODULE, user_name
 from partita.models.pytorch.records import CapturedGraph, ModuleCall, Operation, State, Value
 
@@ -34,7 +35,7 @@ def record(
     device
         Where the module lies.
     """
-    run = _Run(graph, inputs, on_meta=device.type == "meta")
+    run = _Run(graph, inputs, device)
     for node in graph.graph.nodes:
         run.step(node)
     return CapturedGraph(
@@ -78,13 +79,44 @@ def noting_saved(storages: Storages, saved: set[int]) -> Iterator[None]:
         yield
 
 
+def saved_by(program: Callable[..., torch.Tensor], inputs: tuple[Any, ...], held: Iterable[torch.Tensor]) -> int:
+    """Give the bytes that a program itself keeps for its backward pass, without parameters, buffers and constants.
+
+    Parameters
+    ----------
+    program, inputs
+        What runs forward once.
+    held
+        Tensors whose storages do not count.
+    """
+    storages, saved = Storages(), set[int]()
+    with noting_saved(storages, saved):
+        program(*inputs)
+    there = {storages.number(tensor) for tensor in held}
+    return sum(storages.kept[number].nbytes() for number in saved - there)
+
+
+def held_tensors(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
+    """Give the parameters, buffers and constants that a graph reads."""
+    found = (_attribute(graph, node) for node in graph.graph.nodes if node.op == "get_attr")
+    return [each for each in found if isinstance(each, torch.Tensor)]
+
+
+def _attribute(graph: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
+    """Give what a node that reads an attribute gives."""
+    owner: Any = graph
+    for step in str(node.target).split("."):
+        owner = getattr(owner, step)
+    return owner
+
+
 class _Run:
     """The state of one run: results of nodes, storages, and what was noted down."""
 
-    def __init__(self, graph: torch.fx.GraphModule, inputs: tuple[Any, ...], *, on_meta: bool) -> None:
+    def __init__(self, graph: torch.fx.GraphModule, inputs: tuple[Any, ...], device: torch.device) -> None:
         self._graph = graph
         self._given = pytree.tree_leaves(inputs)
-        self._on_meta = on_meta  # where nothing is drawn, and torch's own mark must do
+        self._device = device
         self.storages = Storages()
         self.results: dict[str, Any] = {}
         self.values: dict[str, Value] = {}
@@ -113,13 +145,11 @@ class _Run:
         self._note_value(node.name, None)
 
     def _attribute(self, node: torch.fx.Node) -> None:
-        owner: Any = self._graph
-        for step in str(node.target).split("."):
-            owner = getattr(owner, step)
-        self.results[node.name] = owner
-        if isinstance(owner, torch.Tensor):
-            number = self.storages.number(owner)
-            self._held[number] = owner
+        found = _attribute(self._graph, node)
+        self.results[node.name] = found
+        if isinstance(found, torch.Tensor):
+            number = self.storages.number(found)
+            self._held[number] = found
             self._targets.setdefault(number, []).append(user_name(str(node.target)))
 
     def _call(self, node: torch.fx.Node) -> None:
@@ -128,7 +158,7 @@ class _Run:
         versions = [tensor._version for tensor in given]
         state = {self.storages.number(tensor): tensor for tensor in given if self._is_buffer(tensor)}
         before = {number: tensor.detach().clone() for number, tensor in state.items()}
-        random_before = _random_state(given)
+        random_before = _random_state(self._device)
         saved: set[int] = set()
         with noting_saved(self.storages, saved):
             result = node.target(*args, **kwargs)
@@ -141,7 +171,9 @@ class _Run:
         written |= {number for number, tensor in state.items() if _differ(tensor, before[number])}
         written |= {self.storages.number(tensor) for tensor in _statistics(node, args)}
         self._changed |= written
-        random = not torch.equal(random_before, _random_state(given)) or (self._on_meta and _is_seeded(node.target))
+        random = not torch.equal(random_before, _random_state(self._device))
+        if self._device.type == "meta":  # where nothing is drawn
+            random = draws(node.target, args, kwargs)
         self._note_operation(node, given, result, written, saved, random)
 
     def _is_buffer(self, tensor: torch.Tensor) -> bool:
@@ -211,9 +243,10 @@ class _Run:
         return self._states(dict(program.named_buffers(remove_duplicate=False)), parameters=False)
 
     def _states(self, named: dict[str, torch.Tensor], *, parameters: bool) -> dict[str, State]:
+        read = {number for operation in self.operations.values() for number in operation.touched}
         found = {}
         for number, tensor in self._held.items():
-            if isinstance(tensor, torch.nn.Parameter) is parameters:
+            if number in read and isinstance(tensor, torch.nn.Parameter) is parameters:
                 names = [user_name(name) for name, each in named.items() if each is tensor]
                 found[self._name(number)] = State(
                     names=tuple(names) or (self._name(number),),
@@ -235,15 +268,10 @@ def _calls(node: torch.fx.Node) -> tuple[ModuleCall, ...]:
     )
 
 
-def _is_seeded(target: Any) -> bool:
-    """Tell whether torch marks an operation as one that draws random numbers."""
-    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
-
-
-def _random_state(tensors: list[torch.Tensor]) -> torch.Tensor:
-    """Give the state of the generator that operations on these tensors draw from."""
-    on_gpu = next((tensor.device for tensor in tensors if tensor.device.type == "cuda"), None)
-    return torch.get_rng_state() if on_gpu is None else torch.cuda.get_rng_state(on_gpu)
+def _random_state(device: torch.device) -> torch.Tensor:
+    """Give the state of a device's generator of random numbers."""
+    state: torch.Tensor = torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+    return state
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:

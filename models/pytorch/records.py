@@ -133,7 +133,7 @@ class CapturedGraph:
     storage_bytes
         The bytes of every storage by its number.
     tensors
-        The values of the recorded run, without gradients; on the meta device they are empty.
+        Values of the recorded run, without gradients: those that pass between layers, and the inputs.
     device, training
         Where the module lies, and whether it was in training mode.
     """

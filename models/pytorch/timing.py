@@ -6,8 +6,9 @@ from statistics import median, quantiles
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
-from partita.models.pytorch.clock import timed
+from partita.models.pytorch.clock import Clock
 from partita.models.pytorch.layers import CapturedLayer
 from partita.models.pytorch.passes import Forward, Pass, recomputing
 from partita.models.pytorch.records import CapturedGraph
@@ -15,7 +16,7 @@ from partita.models.pytorch.segments import Segment, cut_out
 from partita.models.pytorch.workspace import workspace_bytes
 
 WARM_UP = 1
-"""Rounds that are not counted."""
+"""Rounds that are not counted, where something is measured."""
 
 OnRound = Callable[[int, int], None]
 """Is told how many measurements are done, of how many."""
@@ -98,9 +99,11 @@ class _Samples:
 def measure(
     graph: CapturedGraph,
     layers: Sequence[CapturedLayer],
-    program: torch.nn.Module,
+    whole: Callable[..., torch.Tensor],
     inputs: tuple[Any, ...],
     *,
+    clock: Clock,
+    warm_up: int = WARM_UP,
     repetitions: int = 5,
     on_round: OnRound = lambda done, total: None,
 ) -> Timings:
@@ -112,50 +115,58 @@ def measure(
     ----------
     graph, layers
         As captured.
-    program, inputs
+    whole, inputs
         The module with its loss, and its inputs.
+    clock
+        Tells how long a pass takes.
+    warm_up
+        Rounds that are not counted.
     repetitions
         How often each is measured; the median counts.
     on_round
         Is told after every measurement how many are done.
     """
-    parts = [_Part(graph, layer) for layer in layers]
-    whole = _Samples()
-    rounds = WARM_UP + repetitions
-    total, done = rounds * (len(parts) + 1) + len(parts), 0
-    for turn in range(rounds):
-        if turn == WARM_UP:
-            whole = _Samples()
+    for parameter in graph.module.parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)  # every microbatch but the first adds to gradients
+    parts = [_Part(graph, layer, clock) for layer in layers]
+    together = _Samples()
+    total, done = (warm_up + repetitions) * (len(parts) + 1) + len(parts), 0
+    for turn in range(warm_up + repetitions):
+        if turn == warm_up:
+            together = _Samples()
             for part in parts:
                 part.samples = _Samples()
-        _sample_whole(graph, program, inputs, whole)
+        for _ in range(2 if warm_up else 1):  # as often as the forward pass of a layer
+            _sample_whole(whole, inputs, clock, together)
+        done += 1
         for part in parts:
             part.sample()
             done += 1
             on_round(done, total)
-        done += 1
     measured = []
     for part in parts:
         measured.append(part.result())
         done += 1
         on_round(done, total)
-    return Timings(tuple(measured), Timing.of(whole.forward), Timing.of(whole.backward), repetitions)
+    return Timings(tuple(measured), Timing.of(together.forward), Timing.of(together.backward), repetitions)
 
 
-def _sample_whole(graph: CapturedGraph, program: torch.nn.Module, inputs: tuple[Any, ...], samples: _Samples) -> None:
-    """Time one microbatch of the user's own module."""
-    given = [each.detach().clone() if isinstance(each, torch.Tensor) else each for each in inputs]
-    loss, seconds = timed(graph.device, lambda: program(*given))
+def _sample_whole(whole: Callable[..., torch.Tensor], inputs: tuple[Any, ...], clock: Clock, samples: _Samples) -> None:
+    """Time one microbatch of the whole module."""
+    given = pytree.tree_map_only(torch.Tensor, lambda each: each.detach().clone(), inputs)
+    loss, seconds = clock(lambda: whole(*given))
     samples.forward.append(seconds)
     if loss.requires_grad:
-        samples.backward.append(timed(graph.device, loss.backward)[1])
+        samples.backward.append(clock(loss.backward)[1])
 
 
 class _Part:
     """A layer being measured."""
 
-    def __init__(self, graph: CapturedGraph, layer: CapturedLayer) -> None:
+    def __init__(self, graph: CapturedGraph, layer: CapturedLayer, clock: Clock) -> None:
         self._graph = graph
+        self._clock = clock
         self._segment: Segment = cut_out(graph, layer.operations, layer.repeated)
         own = [graph.operations[name] for name in (*layer.operations, *layer.repeated)]
         arriving = {graph.values[name].storage for name in self._segment.inputs}
@@ -188,7 +199,7 @@ class _Part:
             samples.recomputed.append(self._time(single.backward))
 
     def _time(self, run: Callable[[], None]) -> float:
-        return timed(self._graph.device, run)[1]
+        return self._clock(run)[1]
 
     def result(self) -> LayerTiming:
         """Sum up the samples, and measure the memory."""

@@ -11,6 +11,18 @@ from partita.models.problem import Problem
 MODEL = """
 import torch
 
+class Asks(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.spare = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, values):
+        result = self.first(values)
+        return result.exp().exp() if torch.compiler.is_exporting() else result
+
+def asks():
+    return Asks(), (torch.ones(2, 8),)
+
 class Branch(torch.nn.Module):
     def forward(self, values):
         return values if values.sum() > 0 else -values
@@ -19,6 +31,10 @@ def build():
     print("building")
     layers = [torch.nn.Linear(8, 8) for _ in range(3)]
     return torch.nn.Sequential(*layers), (torch.ones(2, 8),), lambda outputs: outputs.sum()
+
+def large():
+    with torch.device("meta"):
+        return torch.nn.Linear(10**6, 10**6), (torch.ones(1, 10**6),)
 
 def branch():
     return Branch(), (torch.ones(2),)
@@ -54,6 +70,7 @@ def test_profile(model):
     assert "4 layers on cpu" in called.err
     problem = validate(Problem, json.loads(called.out))
     assert [layer.name for layer in problem.model.layers] == ["0", "1", "2", "loss"]
+    assert problem.model.name == "a_model.py:build"
     assert all(layer.forward_s > 0 for layer in problem.model.layers)
     planned = partita("plan", "-", "--json", stdin=called.out.encode())
     assert json.loads(planned.out)["status"] == "optimal"
@@ -73,11 +90,31 @@ def test_profile_to_a_file(model, tmp_path):
     assert fabric.bandwidth_bytes_per_s == 5e9
 
 
+def test_profile_says_what_may_surprise(model):
+    """Tests that parameters that nothing reads are named, and that code which asks whether it is exported shows."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
+    called = partita("profile", f"{model}:asks", "--repetitions", "1")
+    assert called.exit_code == 0, called.err
+    assert "saves 192 bytes as captured but 128 by itself" in called.err
+    assert "on no stage, because nothing reads them: spare.weight, spare.bias" in called.err
+
+
+def test_profile_of_what_has_no_room_here(model):
+    """Tests that a model of a trillion parameters is estimated for a device."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
+    called = partita("profile", f"{model}:large", "--device", "h100")
+    assert called.exit_code == 0, called.err
+    assert "all estimated" in called.err
+    problem = validate(Problem, json.loads(called.out))
+    assert problem.model.layers[0].weight_bytes == 4 * (10**12 + 10**6)
+    assert list(problem.cluster.devices) == ["h100"]
+
+
 @pytest.mark.parametrize(
     ("function", "options", "words"),
     [
-        ("branch", (), "a_model.py:6, in forward"),
-        ("fails", (), "RuntimeError: no weights here (a_model.py:17, in fails)"),
+        ("branch", (), "a_model.py:18, in forward"),
+        ("fails", (), "RuntimeError: no weights here (a_model.py:33, in fails)"),
         ("no_module", (), "the model is a str"),
         ("no_tuple", (), "give a tuple, with a comma after a single one"),
         ("number", (), "has no function 'number'"),
@@ -85,6 +122,9 @@ def test_profile_to_a_file(model, tmp_path):
         ("build", ("--devices", "0"), "devices: between 1 and"),
         ("build", ("--depth", "0"), "--depth: blocks, points, operations or a number"),
         ("build", ("--repetitions", "0"), "--repetitions"),
+        ("build", ("--device", "a100"), "--device: the model is measured where it is"),
+        ("large", (), "--device: the model is on the meta device; say what to estimate for: a100, h100, h200"),
+        ("large", ("--device", "b9"), "a100, h100, h200 (got 'b9')"),
     ],
 )
 def test_profile_refuses(model, function, options, words):

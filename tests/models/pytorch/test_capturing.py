@@ -13,6 +13,7 @@ layers = pytest.importorskip("partita.models.pytorch.layers")
 recording = pytest.importorskip("partita.models.pytorch.recording")
 
 DEPTHS = ["blocks", 1, "points", "operations"]
+"""All ways to join operations to layers."""
 
 
 @pytest.fixture(autouse=True)
@@ -25,22 +26,13 @@ def one_thread() -> Any:
     torch.set_num_threads(threads)
 
 
-def saved_by_the_user(program: Any, inputs: tuple[Any, ...]) -> int:
-    """Measure what the user's own module keeps for its backward pass, without parameters and buffers."""
-    storages, saved = recording.Storages(), set[int]()
-    with recording.noting_saved(storages, saved):
-        program(*inputs)
-    held = {each.untyped_storage()._cdata for each in (*program.parameters(), *program.buffers())}
-    kept = [storages.kept[number] for number in saved]
-    return sum(storage.nbytes() for storage in kept if storage._cdata not in held)
-
-
 @pytest.mark.parametrize("case", modules.CASES)
 def test_saved_bytes_of_all_layers_are_those_of_the_module(case: str) -> None:
     """Tests that storages saved by layers add up, each once, to what the module itself saves, to the byte."""
     module, inputs = modules.CASES[case]()
     captured = pytorch.capture(module, inputs)
-    expected = saved_by_the_user(captured.program, inputs)
+    held = [*module.parameters(), *module.buffers()]
+    expected = recording.saved_by(captured.program, inputs, held)  # of the user's own module
     assert expected > 0
     for depth in DEPTHS:
         profile = replace(captured, layers=layers.coarsen(captured.graph, depth)).outline()
@@ -59,6 +51,32 @@ def test_layers_and_tensors_of_a_gpt() -> None:
     hidden = sent["h.0", "h.1"]
     assert (hidden.bytes, hidden.gradient_bytes) == (2 * 8 * 16 * 4, 2 * 8 * 16 * 4)
     assert (hidden.shape, hidden.stride, hidden.dtype) == ((2, 8, 16), (128, 16, 1), "float32")
+
+
+def test_the_same_module_gives_the_same_profile() -> None:
+    """Tests that a capture depends on nothing but the module."""
+    for case in ("masked", "resnet"):
+        module, inputs = modules.CASES[case]()
+        first, second = (pytorch.capture(module, inputs, depth="operations").outline() for _ in range(2))
+        assert first.model_dump_json() == second.model_dump_json()
+
+
+class Residuals(torch.nn.Module):
+    """Adds what its parts make to what they read, the part first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, values: Any) -> Any:
+        values = self.first(values) + values
+        return self.second(values) + values
+
+
+def test_what_is_between_modules_goes_with_the_one_before() -> None:
+    """Tests that a sum belongs to the module that ran last, whichever comes first in it."""
+    captured = pytorch.capture(Residuals(), (torch.ones(2, 8),))
+    assert [(layer.name, len(layer.operations)) for layer in captured.layers[:2]] == [("first", 2), ("second", 2)]
 
 
 def test_sources_are_repeated_and_never_sent() -> None:
@@ -167,6 +185,26 @@ def test_the_loss_is_a_layer() -> None:
     profile = pytorch.capture(modules.Gpt(), modules.tokens(), loss, depth="operations").outline()
     assert profile.layers[-1].name == "loss"
     assert [(each.bytes, each.layers) for each in profile.buffers if each.layers == ("loss",)] == [(128, ("loss",))]
+
+
+class Nested(torch.nn.Module):
+    """Takes a dictionary and a number, has an LSTM, and a parameter that it does not read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recurrent, self.spare = torch.nn.LSTM(8, 8, batch_first=True), torch.nn.Linear(8, 8)
+
+    def forward(self, given: dict[str, Any], factor: int) -> dict[str, Any]:
+        return {"result": self.recurrent(given["values"])[0] * factor}
+
+
+def test_structured_inputs_and_what_is_not_read() -> None:
+    """Tests that inputs may be nested, that numbers are part of the graph, and that unread parameters are named."""
+    captured = pytorch.capture(Nested(), ({"values": torch.ones(2, 3, 8)}, 3))
+    profile = captured.profile(repetitions=1)
+    assert profile.measurement is not None
+    assert [each.shape for each in profile.measurement.inputs] == [(2, 3, 8)]
+    assert captured.unread == ("spare.weight", "spare.bias")
 
 
 class Branch(torch.nn.Module):

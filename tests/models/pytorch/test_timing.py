@@ -11,8 +11,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 modules = pytest.importorskip("torch_modules")
 pytorch = pytest.importorskip("partita.models.pytorch")
 ready = pytest.importorskip("partita.models.pytorch.ready")
+roofline = pytest.importorskip("partita.models.pytorch.roofline")
 segments = pytest.importorskip("partita.models.pytorch.segments")
 timing = pytest.importorskip("partita.models.pytorch.timing")
+workspace = pytest.importorskip("partita.models.pytorch.workspace")
 
 
 def by_name(profile: Any) -> dict[str, Any]:
@@ -21,20 +23,19 @@ def by_name(profile: Any) -> dict[str, Any]:
 
 
 def test_costs_of_layers() -> None:
-    """Tests that every pass is measured where there is one, and that the parts add up."""
-    profile = pytorch.capture(*modules.CASES["frozen"]()).profile(repetitions=2)
-    layers = by_name(profile)
-    assert all(layer.forward_s > 0 for layer in profile.layers)
+    """Tests that every pass has its cost where there is one; on the meta device, where costs are always the same."""
+    captured = pytorch.capture(*modules.moved_to_meta(*modules.CASES["frozen"]()))
+    layers = by_name(captured.estimate(roofline.DEVICES["a100"]))
     assert layers["h.0"].backward_s == 0  # frozen
     assert layers["h.1"].backward_s == layers["h.1"].weight_gradient_s  # nothing before it needs a gradient
     assert 0 < layers["h.2"].weight_gradient_s < layers["h.2"].backward_s
     assert layers["loss"].weight_gradient_s == 0  # no weights
 
 
-def test_recompute_is_measured() -> None:
+def test_recompute() -> None:
     """Tests that a recomputed layer keeps its input alone and takes longer; batch norm, which counts, has no option."""
-    profile = pytorch.capture(modules.Gpt(width=32), modules.tokens()).profile(repetitions=2)
-    block = by_name(profile)["h.1"]
+    captured = pytorch.capture(*modules.moved_to_meta(modules.Gpt(width=32), modules.tokens()))
+    block = by_name(captured.estimate(roofline.DEVICES["a100"]))["h.1"]
     (option,) = block.options
     assert option.recompute == "full"
     assert option.activation_bytes == 2 * 8 * 32 * 4 < block.activation_bytes
@@ -59,23 +60,59 @@ def test_workspace() -> None:
     """Tests the peak against one by hand: backward, the gradient that arrives and the one that is made."""
     layers = by_name(pytorch.capture(Exponential(), (torch.ones(4, 8),)).profile(repetitions=1))
     size = 4 * 8 * 4
-    shared = 0  # the result, which the loss keeps too, is a shared activation
-    assert layers["second"].activation_bytes == shared
+    assert layers["second"].activation_bytes == 0  # its result, which the loss keeps too, is a shared activation
     assert layers["second"].workspace_bytes == 2 * size
 
 
-def test_segments_compute_what_the_module_does() -> None:
-    """Tests that layers, each run on what those before it gave, make the recorded loss to the bit."""
-    for case in ("gpt", "masked", "resnet", "encoder_decoder"):
-        captured = pytorch.capture(*modules.CASES[case](), depth="operations")
-        values = {name: captured.graph.tensors[name] for name in captured.graph.inputs}
-        with torch.no_grad():
-            for layer in captured.layers:
-                part = segments.cut_out(captured.graph, layer.operations, layer.repeated)
-                results = part.module(*(values[name].clone() for name in part.inputs))
-                values |= dict(zip(part.outputs, results, strict=True))
-        result = segments.result_of(captured.graph)
-        assert torch.equal(values[result], captured.graph.tensors[result])
+@pytest.mark.parametrize("case", ["gpt", "masked", "resnet", "encoder_decoder", "reuse", "frozen"])
+@pytest.mark.parametrize("depth", ["blocks", "operations"])
+def test_segments_compute_what_the_module_does(case: str, depth: Any) -> None:
+    """Tests that layers, each run on what others gave, make the loss and the gradients of the module."""
+    captured = pytorch.capture(*modules.CASES[case](), depth=depth)
+    graph = captured.graph
+    loss = captured.program(*(each.clone() for each in captured.inputs))
+    loss.backward()
+    expected = {name: each.grad for name, each in captured.program.named_parameters() if each.grad is not None}
+    captured.program.zero_grad()
+    captured = pytorch.capture(
+        captured.program.module, captured.inputs, depth=depth
+    )  # with the buffers as they are now
+    values, passes = {name: graph.tensors[name] for name in graph.inputs}, []
+    for layer in captured.layers:
+        part = segments.cut_out(graph, layer.operations, layer.repeated)
+        given = [values[name].detach().clone().requires_grad_(graph.values[name].requires_grad) for name in part.inputs]
+        results = part.module(*given)
+        values |= {name: each.detach() for name, each in zip(part.outputs, results, strict=True)}
+        passes.append((part, given, results))
+    result = segments.result_of(graph)
+    assert torch.equal(values[result], loss.detach())
+    gradients = {result: torch.ones(())}
+    for part, given, results in reversed(passes):
+        ends = [(each, gradients[name]) for name, each in zip(part.outputs, results, strict=True) if name in gradients]
+        if ends:
+            torch.autograd.backward(*zip(*ends, strict=True))
+        for name, each in zip(part.inputs, given, strict=True):
+            if each.grad is not None:
+                gradients[name] = gradients[name] + each.grad if name in gradients else each.grad
+    for name, gradient in expected.items():
+        torch.testing.assert_close(graph.module.get_parameter(f"module.{name.removeprefix('module.')}").grad, gradient)
+
+
+@pytest.mark.parametrize("case", ["gpt", "resnet"])
+def test_saved_bytes_and_workspace_cover_the_peak(case: str) -> None:
+    """Tests that what all layers keep and the largest workspace are what a microbatch needs, or a little more."""
+    module, inputs = modules.CASES[case]()
+    captured = pytorch.capture(module, inputs)
+    profile = captured.profile(repetitions=1)
+    program = captured.program
+    for parameter in program.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    held = [*program.parameters(), *program.buffers(), *(each.grad for each in program.parameters()), *inputs]
+    with workspace.watching_memory(torch.device("cpu"), held) as peak:
+        program(*inputs).backward()
+        real = peak.bytes
+    predicted = captured.graph.saved_bytes + max(layer.workspace_bytes for layer in profile.layers)
+    assert real <= predicted <= 1.25 * real
 
 
 class Overwriting(torch.nn.Module):
@@ -121,7 +158,8 @@ def test_what_was_measured_is_written_down() -> None:
     assert found.torch_version == torch.__version__
     assert [(each.shape, each.dtype) for each in found.inputs] == [((2, 8), "float32")]
     assert list(found.spreads) == [layer.name for layer in profile.layers]
-    assert found.saved_bytes == captured.graph.saved_bytes
+    assert found.saved_bytes == found.module_saved_bytes == captured.graph.saved_bytes
+    assert all(layer.forward_s > 0 for layer in profile.layers)
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
