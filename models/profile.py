@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from partita.models.base import Faults, Many, Model, at_most
 from partita.models.layer import Layer, LayerOption
 from partita.models.layer_order import check_order
+from partita.models.measurement import Measurement
 from partita.models.naming import check_known, check_unique, quoted
 from partita.models.quantities import Name
 from partita.models.tensor import Buffer, SharedActivation, Tensor, Weight
@@ -31,6 +32,8 @@ class ModelProfile(Model):
         The edges of the graph; None means a chain in which every layer feeds the next with its ``output_bytes``.
     weights, buffers, shared_activations
         Bytes that belong to layers by name.
+    measurement
+        How the costs were found; no plan depends on it.
     """
 
     name: Name = "model"
@@ -39,6 +42,7 @@ class ModelProfile(Model):
     weights: Annotated[Many[Weight], at_most(MAX_TENSORS, "weights")] = ()
     buffers: Annotated[Many[Buffer], at_most(MAX_TENSORS, "buffers")] = ()
     shared_activations: Annotated[Many[SharedActivation], at_most(MAX_TENSORS, "shared activations")] = ()
+    measurement: Measurement | None = None
 
     def layer_index(self) -> dict[str, int]:
         """Give the position of every layer by its name."""

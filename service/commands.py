@@ -5,6 +5,7 @@ import typer
 from partita.service.commands_data import import_profile, schema
 from partita.service.commands_frontier import frontier
 from partita.service.commands_plan import evaluate, plan
+from partita.service.commands_profile import profile
 from partita.service.commands_serve import serve
 from partita.service.commands_timeline import export, timeline
 from partita.service.commands_worker import worker
@@ -21,6 +22,7 @@ app.command("plan")(plan)
 app.command("evaluate")(evaluate)
 app.command("frontier")(frontier)
 app.command("timeline")(timeline)
+app.command("profile")(profile)
 app.command("import")(import_profile)
 app.command("export")(export)
 app.command("schema")(schema)

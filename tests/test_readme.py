@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 from partita.models.schedule import Schedule, ScheduleKind
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
@@ -90,3 +92,15 @@ def test_the_orders_are_orders(tmp_path: Path) -> None:
     printed = shell(whole, tmp_path)
     first = (tmp_path / "first.txt").read_text(encoding="utf-8")
     assert printed == first.replace("1f1b", "custom")
+
+
+@pytest.mark.slow
+def test_the_model_of_pytorch_is_planned(tmp_path: Path) -> None:
+    """Tests that the function shown is captured and measured, and that the problem can be planned."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
+    code = re.search(r"```python\n# my_model.py\n(.*?)```", README, re.DOTALL)
+    commands = re.search(r"```sh\n([^`]*? profile my_model:build .*?)```", README, re.DOTALL)
+    assert code and commands
+    (tmp_path / "my_model.py").write_text(code[1], encoding="utf-8")
+    printed = shell(commands[1], tmp_path)
+    assert printed.startswith("my_model:build: 7 layers, 2 stages, 1f1b, 8 microbatches, 2 devices: optimal")

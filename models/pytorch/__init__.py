@@ -1,0 +1,21 @@
+"""Captures PyTorch modules; needs the extra ``torch``.
+
+``errors``     why a module cannot be captured
+``records``    what a capture holds: operations, values, storages
+``exporting``  module and loss to a graph, by torch.export
+``preserve``   leaves buffers, gradients and random state as they were found
+``recording``  runs the graph once and notes down what each operation does to memory
+``sources``    which operations every stage repeats, and which must stay together
+``labels``, ``groups``, ``layers``  operations to layers
+``segments``   a part of the graph that runs alone: a layer to be timed, or a stage
+``attention``, ``roofline``  what a GPU that is not here would save and take
+``clock``, ``passes``, ``workspace``, ``timing``  measures the parts
+``profiling``  layers and costs to a profile
+``capturing``  all of it in one call
+``ready``      a problem that is ready to plan
+"""
+
+from partita.models.pytorch.capturing import Capture, capture
+from partita.models.pytorch.errors import CannotCapture
+
+__all__ = ["CannotCapture", "Capture", "capture"]

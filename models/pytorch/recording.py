@@ -1,0 +1,287 @@
+"""Runs an exported graph once, operation by operation, and notes down what each of them does to memory.
+
+The graph runs as a whole, with one autograd graph, so that what an operation saves is what it saves in the user's
+program; a saved storage belongs to the operation that is running when it is saved.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from partita.models.pytorch.attention import draws
+from partita.models.pytorch.exporting import MODULE, user_name
+from partita.models.pytorch.records import CapturedGraph, ModuleCall, Operation, State, Value
+
+_SELECT = "getitem"
+_ROOT = "L__self__"
+
+
+def record(
+    graph: torch.fx.GraphModule, program: torch.nn.Module, inputs: tuple[Any, ...], device: torch.device
+) -> CapturedGraph:
+    """Run a graph on real values and give what was seen.
+
+    Parameters
+    ----------
+    graph
+        As exported; its parameters and buffers are those of ``program``. Buffers are changed as by a forward pass.
+    program
+        The module with its loss.
+    inputs
+        Example inputs; they are not changed.
+    device
+        Where the module lies.
+    """
+    run = _Run(graph, inputs, device)
+    for node in graph.graph.nodes:
+        run.step(node)
+    return CapturedGraph(
+        module=graph,
+        operations=run.operations,
+        values=run.values,
+        inputs=tuple(run.inputs),
+        parameters=run.parameters(program),
+        buffers=run.buffers(program),
+        storage_bytes=dict(enumerate(storage.nbytes() for storage in run.storages.kept)),
+        tensors={name: run.results[name].detach() for name in run.values},
+        device=device,
+        training=program.training,
+    )
+
+
+class Storages:
+    """Numbers storages in the order in which they are seen, and keeps them so that no address is used twice."""
+
+    def __init__(self) -> None:
+        self.kept: list[torch.UntypedStorage] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, tensor: torch.Tensor) -> int:
+        """Give the number of the storage that a tensor lies in."""
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._numbers:
+            self._numbers[storage._cdata] = len(self.kept)
+            self.kept.append(storage)
+        return self._numbers[storage._cdata]
+
+
+@contextmanager
+def noting_saved(storages: Storages, saved: set[int]) -> Iterator[None]:
+    """Note the storages that are saved for a backward pass; there can be none afterwards."""
+
+    def pack(tensor: torch.Tensor) -> None:
+        saved.add(storages.number(tensor))
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda _: None):
+        yield
+
+
+def saved_by(program: Callable[..., torch.Tensor], inputs: tuple[Any, ...], held: Iterable[torch.Tensor]) -> int:
+    """Give the bytes that a program itself keeps for its backward pass, without parameters, buffers and constants.
+
+    Parameters
+    ----------
+    program, inputs
+        What runs forward once.
+    held
+        Tensors whose storages do not count.
+    """
+    storages, saved = Storages(), set[int]()
+    with noting_saved(storages, saved):
+        program(*inputs)
+    there = {storages.number(tensor) for tensor in held}
+    return sum(storages.kept[number].nbytes() for number in saved - there)
+
+
+def held_tensors(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
+    """Give the parameters, buffers and constants that a graph reads."""
+    found = (_attribute(graph, node) for node in graph.graph.nodes if node.op == "get_attr")
+    return [each for each in found if isinstance(each, torch.Tensor)]
+
+
+def _attribute(graph: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
+    """Give what a node that reads an attribute gives."""
+    owner: Any = graph
+    for step in str(node.target).split("."):
+        owner = getattr(owner, step)
+    return owner
+
+
+class _Run:
+    """The state of one run: results of nodes, storages, and what was noted down."""
+
+    def __init__(self, graph: torch.fx.GraphModule, inputs: tuple[Any, ...], device: torch.device) -> None:
+        self._graph = graph
+        self._given = pytree.tree_leaves(inputs)
+        self._device = device
+        self.storages = Storages()
+        self.results: dict[str, Any] = {}
+        self.values: dict[str, Value] = {}
+        self.operations: dict[str, Operation] = {}
+        self.inputs: list[str] = []
+        self._held: dict[int, torch.Tensor] = {}  # parameters, buffers and constants by storage
+        self._changed: set[int] = set()
+        self._targets: dict[int, list[str]] = {}
+
+    def step(self, node: torch.fx.Node) -> None:
+        """Run one node."""
+        if node.op == "placeholder":
+            self._input(node)
+        elif node.op == "get_attr":
+            self._attribute(node)
+        elif node.op == "call_function":
+            self._call(node)
+
+    def _input(self, node: torch.fx.Node) -> None:
+        given = self._given.pop(0)
+        if not isinstance(given, torch.Tensor):
+            self.results[node.name] = given  # a number or None, baked into the graph
+            return
+        self.results[node.name] = given.detach().clone()
+        self.inputs.append(node.name)
+        self._note_value(node.name, None)
+
+    def _attribute(self, node: torch.fx.Node) -> None:
+        found = _attribute(self._graph, node)
+        self.results[node.name] = found
+        if isinstance(found, torch.Tensor):
+            number = self.storages.number(found)
+            self._held[number] = found
+            self._targets.setdefault(number, []).append(user_name(str(node.target)))
+
+    def _call(self, node: torch.fx.Node) -> None:
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: self.results[each.name])
+        given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        versions = [tensor._version for tensor in given]
+        state = {self.storages.number(tensor): tensor for tensor in given if self._is_buffer(tensor)}
+        before = {number: tensor.detach().clone() for number, tensor in state.items()}
+        random_before = _random_state(self._device)
+        saved: set[int] = set()
+        with noting_saved(self.storages, saved):
+            result = node.target(*args, **kwargs)
+        self.results[node.name] = result
+        written = {
+            self.storages.number(tensor)
+            for tensor, version in zip(given, versions, strict=True)
+            if tensor._version != version
+        }
+        written |= {number for number, tensor in state.items() if _differ(tensor, before[number])}
+        written |= {self.storages.number(tensor) for tensor in _statistics(node, args)}
+        self._changed |= written
+        random = not torch.equal(random_before, _random_state(self._device))
+        if self._device.type == "meta":  # where nothing is drawn
+            random = draws(node.target, args, kwargs)
+        self._note_operation(node, given, result, written, saved, random)
+
+    def _is_buffer(self, tensor: torch.Tensor) -> bool:
+        """Tell whether a tensor lies in a buffer or constant; batch norm changes them without counting a version."""
+        held = self._held.get(self.storages.number(tensor))
+        return held is not None and not isinstance(held, torch.nn.Parameter)
+
+    def _note_operation(
+        self,
+        node: torch.fx.Node,
+        given: list[torch.Tensor],
+        result: Any,
+        written: set[int],
+        saved: set[int],
+        random: bool,
+    ) -> None:
+        made = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        read, results = ({self.storages.number(tensor) for tensor in each} for each in (given, made))
+        held = sorted((read | results) & set(self._held))
+        calls = _calls(node)
+        inside = calls[:1] != () and calls[0].path == MODULE
+        self.operations[node.name] = Operation(
+            name=node.name,
+            target=str(node.target),
+            position=len(self.operations),
+            calls=tuple(
+                ModuleCall(user_name(call.path), user_name(call.name), call.kind) for call in calls[inside:] if inside
+            ),
+            in_loss=not inside,
+            inputs=tuple(each.name for each in node.all_input_nodes if each.op in ("placeholder", "call_function")),
+            parameters=tuple(self._name(each) for each in held if isinstance(self._held[each], torch.nn.Parameter)),
+            buffers=tuple(self._name(each) for each in held if not isinstance(self._held[each], torch.nn.Parameter)),
+            touched=frozenset(read | results),
+            written=frozenset(written),
+            saved=frozenset(saved - set(self._held)),
+            random=random,
+            view=bool(made) and results <= read and not written,
+            selects=getattr(node.target, "__name__", "") == _SELECT,
+            makes_tensors=bool(made),
+            requires_grad=any(tensor.requires_grad for tensor in made),
+        )
+        if isinstance(result, torch.Tensor):
+            self._note_value(node.name, node.name)
+
+    def _note_value(self, name: str, maker: str | None) -> None:
+        tensor = self.results[name]
+        self.values[name] = Value(
+            name=name,
+            maker=maker,
+            shape=tuple(tensor.shape),
+            stride=tuple(tensor.stride()),
+            dtype=str(tensor.dtype).removeprefix("torch."),
+            bytes=tensor.numel() * tensor.element_size(),
+            requires_grad=tensor.requires_grad,
+            storage=self.storages.number(tensor),
+        )
+
+    def _name(self, number: int) -> str:
+        return self._targets[number][0]
+
+    def parameters(self, program: torch.nn.Module) -> dict[str, State]:
+        """Give the parameters that the graph reads, with all names they have in the module."""
+        return self._states(dict(program.named_parameters(remove_duplicate=False)), parameters=True)
+
+    def buffers(self, program: torch.nn.Module) -> dict[str, State]:
+        """Give the buffers and constants that the graph reads."""
+        return self._states(dict(program.named_buffers(remove_duplicate=False)), parameters=False)
+
+    def _states(self, named: dict[str, torch.Tensor], *, parameters: bool) -> dict[str, State]:
+        read = {number for operation in self.operations.values() for number in operation.touched}
+        found = {}
+        for number, tensor in self._held.items():
+            if number in read and isinstance(tensor, torch.nn.Parameter) is parameters:
+                names = [user_name(name) for name, each in named.items() if each is tensor]
+                found[self._name(number)] = State(
+                    names=tuple(names) or (self._name(number),),
+                    bytes=tensor.untyped_storage().nbytes(),
+                    storage=number,
+                    trained=tensor.requires_grad,
+                    changed=number in self._changed,
+                )
+        return found
+
+
+def _calls(node: torch.fx.Node) -> tuple[ModuleCall, ...]:
+    """Give the calls of modules around a node, without the outermost, which is the module with its loss."""
+    stack = node.meta.get("nn_module_stack", {})
+    return tuple(
+        ModuleCall(path, key.removeprefix(_ROOT), str(kind).rpartition(".")[2])
+        for key, (path, kind) in stack.items()
+        if path
+    )
+
+
+def _random_state(device: torch.device) -> torch.Tensor:
+    """Give the state of a device's generator of random numbers."""
+    state: torch.Tensor = torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+    return state
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Tell whether two tensors differ; where both have no number, as NaN, they are alike. Unknown on meta: no."""
+    return one.device.type != "meta" and not torch.equal(torch.nan_to_num(one), torch.nan_to_num(other))
+
+
+def _statistics(node: torch.fx.Node, args: tuple[Any, ...]) -> list[torch.Tensor]:
+    """Give the running statistics that a normalization in training mode updates without counting a version."""
+    target = str(node.target)
+    if target.startswith(("aten.batch_norm.", "aten.instance_norm.")) and args[5]:
+        return [each for each in args[3:5] if isinstance(each, torch.Tensor)]
+    return []

@@ -1,0 +1,153 @@
+"""Small PyTorch modules to capture, each with what makes it hard; needs torch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Block(nn.Module):
+    """Attention and a feed-forward part with residuals; attention as a function."""
+
+    def __init__(self, width: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.qkv(self.first(values)).chunk(3, dim=-1)
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        values = values + self.dropout(self.out(mixed))
+        return values + self.feed(self.second(values))
+
+
+class Gpt(nn.Module):
+    """Token and position embeddings, blocks, and a head tied to the embedding."""
+
+    def __init__(self, width: int = 16, blocks: int = 3, words: int = 32, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(words, width), nn.Embedding(16, width)
+        self.h = nn.ModuleList(Block(width, dropout) for _ in range(blocks))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+        self.head.weight = self.wte.weight
+        self.register_buffer("positions", torch.arange(16))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        values = self.wte(tokens) + self.wpe(self.positions[: tokens.shape[1]])
+        for block in self.h:
+            values = block(values)
+        result: torch.Tensor = self.head(self.norm(values))
+        return result
+
+
+class Residual(nn.Module):
+    """Convolutions with batch norm and ReLU in place around a residual."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(channels)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        inner = functional.relu(self.norm(self.first(values)), inplace=True)
+        return functional.relu_(values + self.second(inner))
+
+
+class ResNet(nn.Module):
+    """A stem, residual blocks and a head."""
+
+    def __init__(self, channels: int = 4) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, channels, 3, padding=1)
+        self.layer1 = nn.Sequential(Residual(channels), Residual(channels))
+        self.head = nn.Linear(channels, 5)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.head(self.layer1(self.stem(values)).mean((2, 3)))
+        return result
+
+
+class EncoderDecoder(nn.Module):
+    """A decoder all of whose blocks read the encoder's result, and that reads an input of its own."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.encoder = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
+        self.decoder = nn.ModuleList(nn.Bilinear(width, width, width) for _ in range(2))
+        self.start = nn.Linear(width, width)
+
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        for part in self.encoder:
+            source = torch.tanh(part(source))
+        target = self.start(target)
+        for part in self.decoder:
+            target = torch.relu(part(source, target))
+        return target
+
+
+class Reuse(nn.Module):
+    """One module called twice, with another between."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.rep, self.mid = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.rep(torch.relu(self.mid(torch.relu(self.rep(values)))))
+        return result
+
+
+class Masked(nn.Module):
+    """A mask and a rotary table that all blocks read, made anew in every forward pass."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.h = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        length, device = values.shape[1], values.device
+        mask = torch.full((length, length), float("-inf"), device=device)
+        mask.triu_(1)
+        with torch.no_grad():
+            angles = torch.arange(length, device=device)[:, None] * torch.ones(values.shape[-1], device=device)
+            table = angles.cos()
+        for part in self.h:
+            turned = part(values) * table
+            values = values + torch.softmax(turned @ turned.transpose(1, 2) + mask, -1) @ turned
+        return values
+
+
+def tokens() -> tuple[torch.Tensor, ...]:
+    """Give two short texts."""
+    return (torch.arange(16).reshape(2, 8) % 7,)
+
+
+def frozen_gpt() -> nn.Module:
+    """Give a GPT whose embeddings and first block are not trained."""
+    module = Gpt()
+    for part in (module.wte, module.wpe, module.h[0]):
+        part.requires_grad_(False)
+    return module
+
+
+CASES: dict[str, Callable[[], tuple[nn.Module, tuple[Any, ...]]]] = {
+    "gpt": lambda: (Gpt(), tokens()),
+    "dropout": lambda: (Gpt(dropout=0.1), tokens()),
+    "frozen": lambda: (frozen_gpt(), tokens()),
+    "resnet": lambda: (ResNet(), (torch.randn(2, 3, 6, 6),)),
+    "encoder_decoder": lambda: (EncoderDecoder(), (torch.randn(2, 8), torch.randn(2, 8))),
+    "reuse": lambda: (Reuse(), (torch.randn(2, 8),)),
+    "masked": lambda: (Masked(), (torch.randn(2, 5, 8),)),
+    "evaluation": lambda: (Gpt(dropout=0.1).eval(), tokens()),
+}
+"""Modules with their inputs, by what they show."""
+
+
+def moved_to_meta(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[nn.Module, tuple[Any, ...]]:
+    """Give a module and its inputs on the meta device."""
+    return module.to("meta"), tuple(each.to("meta") for each in inputs)
