@@ -59,8 +59,9 @@ class FrontRequest(Model):
             )
             faults.add(("metrics", 1), detail, second)
         training = self.problem.training
-        _check_comparable(faults, self.metrics, training.iteration_samples(), "iterations", SAME_ITERATIONS)
-        _check_comparable(faults, self.metrics, training.samples_at_once(), "microbatches", SAME_MICROBATCHES)
+        if not training.per_stage_degrees:
+            _check_comparable(faults, self.metrics, training.iteration_samples(), "iterations", SAME_ITERATIONS)
+            _check_comparable(faults, self.metrics, training.samples_at_once(), "microbatches", SAME_MICROBATCHES)
         faults.raise_if_any("FrontRequest")
         return self
 

@@ -211,7 +211,7 @@ def test_a_plan_stays_in_its_configuration() -> None:
     assert found.schedule.kind == "1f1b"
     for kind, expected in (("1f1b", ["1f1b"]), ("gpipe", ["gpipe"]), ("zb_h1", ["1f1b", "gpipe"])):
         keep = {"stage_sizes": [3, 3], "configuration": {"schedule": {"kind": kind}}}
-        problem = small_problem(layers, search={"keep": keep, "candidates": 1}, **asked)
+        problem = small_problem(layers, search={"keep": keep, "keep_if_within": 0.2, "candidates": 1}, **asked)
         (kept,) = plan_problem(problem).candidates
         assert kept.schedule.kind in expected
         priced = evaluate_plan(problem, validate(GivenPlan, keep)).candidates
