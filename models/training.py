@@ -73,7 +73,9 @@ OptimizerField = Annotated[
 Microbatches = Annotated[int, Field(ge=1, le=MAX_MICROBATCHES)]
 MicrobatchesChoice = Annotated[
     Annotated[Microbatches, Tag("(number)")]
-    | Annotated[Many[Microbatches], Field(min_length=1), unique("the number"), at_most(4096, "choices"), Tag("(list)")],
+    | Annotated[
+        Many[Microbatches], Field(min_length=1), unique("the number"), at_most(MAX_CHOICES, "choices"), Tag("(list)")
+    ],
     Discriminator(is_list),
 ]
 """A number of microbatches, or a list of different ones to choose from."""

@@ -29,8 +29,7 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     """Bound a metric from below by arithmetic, in ticks, bytes or devices.
 
     Times by the mean load, the largest group and one microbatch's way through all stages, and by what follows the
-    pipeline at least; memory by that of the mean
-    rank and of the largest layer.
+    pipeline at least; memory by that of the mean rank and of the largest layer.
     """
     figures, groups, instance = judge.figures, judge.groups, judge.instance
     if metric == "num_devices":

@@ -5,9 +5,10 @@ rank, the order of the transfers of one pair of stages in one direction, and the
 microbatch on earlier stages, a backward pass for that on later stages. The graph depends on the schedule and on how
 many stages and microbatches there are, and on nothing else; a plan gives the durations.
 
-The *times* of a plan are a row of C columns: K S passes (of every stage forward, then backward; or forward, input
+The *times* of a plan are a row of columns: K S passes (of every stage forward, then backward; or forward, input
 gradient, then weight gradient where the schedule splits some) and 2 P transfers (of every pair forward, then backward).
-With ``blocking`` the passes contain their transfers, and a receiver starts when the sender starts to send.
+With ``blocking`` the passes contain their transfers, and a receiver starts when the sender starts to send. Of several
+scenarios each has such columns, one after the other.
 """
 
 from collections.abc import Sequence

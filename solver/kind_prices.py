@@ -21,7 +21,7 @@ class KindPaths:
     Attributes
     ----------
     passes, transfers
-        Shape (Q, K, S) and (Q, D, S - 1): K passes and D = 2 directions, of every scenario.
+        Shape (Q, K, S) and (Q, D, S - 1): K passes and D directions, those of all scenarios.
     """
 
     passes: Times

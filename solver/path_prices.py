@@ -62,7 +62,7 @@ class Paths:
     Attributes
     ----------
     passes, transfers
-        Shape (Q, K, S) and (Q, D, S - 1): K passes and D = 2 directions, of every scenario.
+        Shape (Q, K, S) and (Q, D, S - 1): K passes and D directions, those of all scenarios.
     crossing
         What it costs them at least when a boundary is between two nodes, shape (Q, S - 1).
     base

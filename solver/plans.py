@@ -64,7 +64,7 @@ class Judged:
 
     @property
     def variant(self) -> int:
-        """Which of the problem's schedules the plan runs."""
+        """Which of the problem's configurations the plan is for."""
         return self.signature[0]
 
 
@@ -76,7 +76,7 @@ class Judge:
     instance, figures, groups
         The problem, its times in ticks and its groups.
     variant
-        Which of the problem's schedules it has.
+        Which of the problem's configurations it has.
 
     Attributes
     ----------

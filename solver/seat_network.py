@@ -1,4 +1,4 @@
-"""All ways in which stages can follow each other on several kinds of device: where they start, and where they run.
+"""All ways in which stages can follow each other on places that are not alike: where they start, and where they run.
 
 A state after r ranks is a position and a seat (see ``seats``); a step of rank r fixes its interval, its kind of device
 and the way from the rank before. A plan is a way through all ranks. The length of a path cut adds up over the steps, so

@@ -1,4 +1,4 @@
-"""The search over the steps of ``seat_network``, for one stage on every rank and several kinds of device.
+"""The search over the steps of ``seat_network``, for one stage on every rank on places that are not all alike.
 
 Where there are too many locations the search begins with kinds of device alone, and tells locations apart in what is
 left.

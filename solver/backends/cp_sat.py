@@ -14,9 +14,10 @@ from partita.solver.backends.base import Outcome
 from partita.solver.deadline import Deadline
 from partita.solver.program.scale import INTEGER, Scale
 
-FIRST_EFFORT = 1.6
+FIRST_EFFORT, BRIEF_EFFORT = 1.6, 0.25
 """Deterministic time that one strategy without linear relaxation gets first: most problems end there. What is found by
-then is handed back although it may not be the best, because what it rules out makes the rest easier."""
+then is handed back although it may not be the best, because what it rules out makes the rest easier. And all the time
+that a search gets which only breaks a tie."""
 
 STRATEGIES = 8
 """Least number of strategies that then take turns, in steps that do not depend on the machine's speed: the same run
@@ -46,7 +47,7 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
     on_bound
         Called with every better bound.
     brief
-        Give up after the first effort, whatever is left of the time.
+        Give up after a brief effort, whatever is left of the time.
     deadline
         Whose ``stop`` ends the run early.
 
@@ -69,7 +70,7 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
     ) -> None:
         super().__init__(mip=True, msg=False, timeLimit=seconds)
         self._seed, self._workers, self._on_bound = seed, workers, on_bound
-        self._efforts = [(1, FIRST_EFFORT), (max(STRATEGIES, workers), float("inf"))][: 1 if brief else 2]
+        self._efforts = [(1, BRIEF_EFFORT)] if brief else [(1, FIRST_EFFORT), (max(STRATEGIES, workers), float("inf"))]
         self._deadline = deadline or Deadline.after(seconds)
         self.outcome = Outcome(False, False, None)
 

@@ -97,7 +97,7 @@ class TimingRows:
     def add_bottleneck(self, most: int) -> Variable:
         """Give the bottleneck P (C13); of several scenarios the mean, by their shares."""
         longest = self._program.quantity("bottleneck", 0, self._scale.time(most))
-        stages, costs = self._assignment.num_stages, self._mean_costs()
+        stages, costs = self._assignment.num_stages, self._costs_of_all()
         busy = [Linear().add_all((load[stage], 1) for load in self._loads) for stage in range(stages)]
         alone = [] if self._instance.blocking else [*costs[0], *costs[1]]
         if self._instance.blocking:
@@ -112,8 +112,8 @@ class TimingRows:
                 self._program.at_least("bottleneck", Linear().add(longest).add(each, -1), 0)
         return longest
 
-    def _mean_costs(self) -> list[list[Linear]]:
-        """Give the transfer time of every pair in either direction, all scenarios together."""
+    def _costs_of_all(self) -> list[list[Linear]]:
+        """Give the transfer time of every pair in either direction, all scenarios together, each by its share."""
         cost = self._transfers.cost
         return [
             [Linear().add_all((each, 1) for each in of_pair) for of_pair in zip(*cost[direction::2], strict=True)]
