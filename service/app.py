@@ -13,7 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from partita import __version__
-from partita.service import batches, docs_page, evaluations, frontiers, health, plans
+from partita.service import batches, docs_page, evaluations, health
+from partita.service.job_routes import routes_of
 from partita.service.jobs.jobs import Jobs
 from partita.service.openapi import openapi_document
 from partita.service.problem_document import (
@@ -33,8 +34,11 @@ from partita.service.work import perform
 
 LOG = logging.getLogger("partita.service")
 
-PARTS = (plans, batches, evaluations, frontiers, health, docs_page)
-"""The modules with the calls."""
+ROUTERS = (
+    *(routes_of("plan"), batches.router, evaluations.router),
+    *(routes_of("frontier"), health.router, docs_page.router),
+)
+"""All calls."""
 
 
 def create_app(settings: Settings | None = None, *, work: Work = perform) -> FastAPI:
@@ -56,8 +60,8 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.state.jobs = Jobs(chosen, app.state.solves)
     app.state.openapi = openapi_document(chosen)
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
-    for part in PARTS:
-        app.include_router(part.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(HTTPException, _wrong_place)
@@ -109,7 +113,7 @@ async def _wrong_place(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request) -> set[str]:
     """Give the methods that the path of a request takes, whichever route does."""
-    every = [route for part in PARTS for route in part.router.routes]
+    every = [route for router in ROUTERS for route in router.routes]
     routes = [route for route in every if route.matches(request.scope)[0] is not Match.NONE]
     return {method for route in routes for method in getattr(route, "methods", None) or ()}
 

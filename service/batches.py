@@ -9,10 +9,10 @@ from starlette.requests import ClientDisconnect
 from partita.service.answering import CLIENT_GONE
 from partita.service.batch_documents import BatchDocument, batch_document, result_line
 from partita.service.job_calls import answer_of, checked, owner_of, refusal_to_take
+from partita.service.job_routes import Include
 from partita.service.jobs.batches import AskedBatch, Batch
 from partita.service.jobs.jobs import Jobs
 from partita.service.jobs.records import Conflict, QueueFull, digest_of
-from partita.service.plans import Include
 from partita.service.preferences import idempotency_key
 from partita.service.problem_document import BUSY, NOT_FOUND, Refusal
 from partita.service.refusals import logged_refusal

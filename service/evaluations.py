@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from partita.service.answering import answer_to
-from partita.service.plans import Include
+from partita.service.job_routes import Include
 
 router = APIRouter()
 

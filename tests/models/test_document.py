@@ -238,13 +238,18 @@ def test_hostile_lists_are_refused_fast(two_layers: Any, items: list[object]) ->
     assert time.perf_counter() - start < 3.0
 
 
-def test_twenty_thousand_layers_are_read_in_about_a_second(two_layers: Any) -> None:
-    """Tests the largest model allowed, with tensors."""
-    names = [f"layer{index}" for index in range(20_000)]
-    two_layers["model"]["layers"] = [{"name": name, "forward_s": 0.1, "weight_bytes": "1MiB"} for name in names]
-    two_layers["model"]["tensors"] = [
-        {"name": name, "producer": name, "consumers": [reader], "bytes": 8} for name, reader in pairwise(names)
-    ]
-    start = time.perf_counter()
-    assert len(validate(Problem, two_layers).model.layers) == 20_000
-    assert time.perf_counter() - start < 3.0
+def test_reading_takes_no_longer_for_a_layer_of_many(two_layers: Any) -> None:
+    """Tests the largest model allowed, with tensors, against one of a tenth of its layers."""
+
+    def seconds(count: int) -> float:
+        names = [f"layer{index}" for index in range(count)]
+        two_layers["model"]["layers"] = [{"name": name, "forward_s": 0.1, "weight_bytes": "1MiB"} for name in names]
+        two_layers["model"]["tensors"] = [
+            {"name": name, "producer": name, "consumers": [reader], "bytes": 8} for name, reader in pairwise(names)
+        ]
+        start = time.perf_counter()
+        assert len(validate(Problem, two_layers).model.layers) == count
+        return time.perf_counter() - start
+
+    few, many = (min(seconds(count) for _ in range(3)) for count in (2_000, 20_000))
+    assert many < 30 * few

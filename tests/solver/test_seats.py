@@ -8,6 +8,7 @@ import pytest
 from oracle.mixed_chains import all_plans, mixed_chain, placements
 from oracle.small import session_of
 from partita.solver import seat_space, seats
+from partita.solver.arrays import IntArray
 from partita.solver.bounds import least_objective
 from partita.solver.branching import Trials
 from partita.solver.configuration import Configuration
@@ -21,6 +22,7 @@ from partita.solver.seat_network import SeatNetwork, Way
 from partita.solver.seat_search import SeatSearch
 from partita.solver.seats import Seating
 from partita.solver.tools import Counters
+from strategies import first_drawn
 
 LATER = Deadline.after(3600)
 HOW = pytest.mark.parametrize("how", ["exact", "by kind", "one kind"])
@@ -31,6 +33,17 @@ def configuration_of(seed: int, how: str = "exact") -> Configuration:
     session = session_of(mixed_chain(Random(seed), how == "one kind"))
     (variant,) = session.variants
     return Configuration(session._tools(variant, PlanPool(), Counters()), variant.stage_counts[0])
+
+
+def with_plans(seed: int, how: str) -> tuple[Configuration, list[tuple[IntArray, Judged]]]:
+    """Give the search for the first chain from a seed that has plans, and all of these."""
+
+    def drawn(number: int) -> tuple[Configuration, list[tuple[IntArray, Judged]]] | None:
+        configuration = configuration_of(number, how)
+        every = all_plans(configuration.tools.judge, configuration.num_stages)
+        return (configuration, every) if every else None
+
+    return first_drawn(seed, drawn)
 
 
 def begin(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
@@ -82,11 +95,9 @@ def test_every_placement_is_a_way_to_take_seats(seed: int) -> None:
 def test_no_plan_is_ruled_out_that_all_cuts_allow(seed: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a network keeps every plan within the cutoff, and prices it by no more than what it takes."""
     begin(monkeypatch, how)
-    random, configuration, by_kind = Random(1000 + seed), configuration_of(seed, how), how == "by kind"
+    random, by_kind = Random(1000 + seed), how == "by kind"
+    configuration, every = with_plans(seed, how)
     judge, pool, space = configuration.tools.judge, configuration._pool, configuration._seats
-    every = all_plans(judge, configuration.num_stages)
-    if not every:
-        pytest.skip("no plan fits")
     assert pool is not None
     assert space is not None
     Trials(configuration.tools, pool, every[0][1], ()).measure(
@@ -124,11 +135,9 @@ def test_no_plan_is_ruled_out_that_all_cuts_allow(seed: int, how: str, monkeypat
 def test_the_bound_is_the_optimum(seed: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that the search proves the best plan, starting from any plan, and nothing more."""
     begin(monkeypatch, how)
-    random, configuration = Random(2000 + seed), configuration_of(seed, how)
+    random = Random(2000 + seed)
+    configuration, every = with_plans(seed, how)
     tools, pool, space = configuration.tools, configuration._pool, configuration._seats
-    every = all_plans(tools.judge, configuration.num_stages)
-    if not every:
-        pytest.skip("no plan fits")
     assert pool is not None
     assert space is not None
     cuts, start = random.choice(every)
