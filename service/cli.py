@@ -12,7 +12,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line."""
     try:
-        from partita.service.commands import app
+        from partita.service.commands.app import app
 
         app(prog_name="partita")
     except KeyboardInterrupt:

@@ -20,7 +20,7 @@ from pathlib import Path
 from partita.models.answer import Answer
 from partita.models.document import read_json, validate
 from partita.models.problem import Problem
-from partita.service.report import print_report
+from partita.service.reports.report import print_report
 
 START_S = 30.0
 STOP_S = 15.0

@@ -3,7 +3,6 @@
 import logging
 import signal
 
-from partita.service.outcomes import Crashed, Failed, Outcome, OutOfMemory, Overran, RefusalKind, Refused
 from partita.service.problem_document import (
     ABANDONED,
     CRASHED,
@@ -19,6 +18,7 @@ from partita.service.problem_document import (
     Refusal,
     places,
 )
+from partita.service.solving.outcomes import Crashed, Failed, Outcome, OutOfMemory, Overran, RefusalKind, Refused
 
 LOG = logging.getLogger("partita.service")
 

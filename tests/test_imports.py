@@ -119,8 +119,8 @@ def test_import_linter_contracts_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         ("partita.models.problem", SOLVERS | WEB | {"numpy", "torch"}),
         ("partita.models.answer", SOLVERS | WEB | {"numpy", "torch"}),
         ("partita.solver.planner", WEB | {"torch"}),
-        ("partita.service.commands", {"torch"}),
-        ("partita.service.app", {"torch"}),
+        ("partita.service.commands.app", {"torch"}),
+        ("partita.service.api.app", {"torch"}),
     ],
 )
 def test_a_part_runs_without_the_libraries_of_others(module: str, unwanted: set[str]) -> None:

@@ -10,7 +10,7 @@ from partita.models.queueing import drain_s
 from partita.service.jobs.records import COLUMNS, MANY, OPEN, Conflict, Job, digest_of, job_of, packed
 from partita.service.jobs.store import Store
 from partita.service.jobs.tables import batches, jobs
-from partita.service.variants import Split
+from partita.service.solving.variants import Split
 
 WINDOW_S = 120.0
 """For how long back the rates are measured from which the end of a batch is forecast."""

@@ -17,8 +17,8 @@ from partita.service.jobs.records import Asked, Job, State, Stored
 from partita.service.jobs.runner import Runner
 from partita.service.jobs.store import Claim, Store
 from partita.service.settings import Settings
-from partita.service.solves import Solves
-from partita.service.work import Task
+from partita.service.solving.solves import Solves
+from partita.service.solving.work import Task
 
 __all__ = ["DatabaseUnusable", "Jobs"]
 

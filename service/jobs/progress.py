@@ -3,7 +3,7 @@
 import time
 from threading import Lock
 
-from partita.service.talk import Accepted, Message, Step
+from partita.service.solving.talk import Accepted, Message, Step
 
 
 class Progress:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from partita.service.jobs.tables import jobs
-from partita.service.outcomes import Answered
-from partita.service.work import TaskKind
+from partita.service.solving.outcomes import Answered
+from partita.service.solving.work import TaskKind
 
 State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 

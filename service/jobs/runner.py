@@ -15,12 +15,12 @@ from partita import __version__
 from partita.service.jobs.progress import Progress
 from partita.service.jobs.records import Ending, Stored, digest_of
 from partita.service.jobs.store import Claim, Store
-from partita.service.outcomes import Answered, Cancelled, Failed, Outcome
 from partita.service.refusals import abandoned, logged_refusal
-from partita.service.solve_process import SolveProcess
-from partita.service.solves import Solves
-from partita.service.talk import Accepted, Message
-from partita.service.work import Task
+from partita.service.solving.outcomes import Answered, Cancelled, Failed, Outcome
+from partita.service.solving.process import SolveProcess
+from partita.service.solving.solves import Solves
+from partita.service.solving.talk import Accepted, Message
+from partita.service.solving.work import Task
 
 LOG = logging.getLogger("partita.service")
 

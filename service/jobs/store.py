@@ -26,7 +26,7 @@ from partita.service.jobs.records import (
     unpacked,
 )
 from partita.service.jobs.tables import answers, batches, jobs
-from partita.service.work import Task
+from partita.service.solving.work import Task
 
 PROGRESS = ("phase", "incumbent", "bound", "relative_gap", "points", "improved_at", "alive_at")
 """The columns that tell how far a job is."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from partita.service.app import create_app
+from partita.service.api.app import create_app
 from partita.service.settings import Settings
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ import pytest
 import vl_convert
 from small_timelines import timeline_of, training_problem
 
-from partita.service.charts import VEGA_LITE, TooManyBars, pipeline_chart, to_png, to_svg
+from partita.service.reports.charts import VEGA_LITE, TooManyBars, pipeline_chart, to_png, to_svg
 
 PROBLEMS = {
     "1f1b": training_problem(),
@@ -113,7 +113,7 @@ def test_16_ranks_and_64_microbatches():
 
 def test_too_many_bars(monkeypatch):
     """Tests that a chart that nobody can draw is refused with its size."""
-    monkeypatch.setattr("partita.service.charts.MOST_BARS", 11)
+    monkeypatch.setattr("partita.service.reports.charts.MOST_BARS", 11)
     with pytest.raises(TooManyBars, match="a chart of 12 bars is too large to draw; at most 11"):
         pipeline_chart(*timeline_of(PROBLEMS["1f1b"]))
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from small_timelines import timeline_of, training_problem
 
-from partita.service.chrome_trace import DEVICES, LINKS, chrome_trace, chrome_trace_text
+from partita.service.reports.chrome_trace import DEVICES, LINKS, chrome_trace, chrome_trace_text
 
 REQUIRED = {
     "M": {"name", "ph", "pid", "args"},

@@ -212,7 +212,7 @@ def test_interrupted_outside_the_search(file, monkeypatch):
     def interrupted(name):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("partita.service.files.read_bytes", interrupted)
+    monkeypatch.setattr("partita.service.commands.files.read_bytes", interrupted)
     assert partita("plan", file(chain())) == Called(130, "", "")
 
 
@@ -360,7 +360,7 @@ def test_progress_only_on_a_terminal(file, monkeypatch):
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     from partita.models.problem import read_problem
-    from partita.service.progress import watching
+    from partita.service.commands.progress import watching
 
     with watching(read_problem(as_bytes(chain()))) as watch, pytest.raises(MemoryError):
         slow(None, on_progress=watch.report)

@@ -10,7 +10,7 @@ from small_problems import as_bytes, chain, too_large
 from small_timelines import answer_json, training_problem
 
 from partita import __version__
-from partita.service.exports import EXPORTS
+from partita.service.reports.exports import EXPORTS
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -188,7 +188,7 @@ def test_figures_that_do_not_belong_to_the_plan(file, answer):
 
 def test_too_many_bars(file, answer, monkeypatch):
     """Tests that a chart that is too large says so, and what has no such limit."""
-    monkeypatch.setattr("partita.service.charts.MOST_BARS", 1)
+    monkeypatch.setattr("partita.service.reports.charts.MOST_BARS", 1)
     called = partita("timeline", file(answer), "--format", "svg")
     assert called.exit_code == 2
     assert "12 bars is too large" in called.err

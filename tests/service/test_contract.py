@@ -5,7 +5,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
 
-from partita.service.openapi import openapi_document
+from partita.service.api.openapi import openapi_document
 from partita.service.settings import Settings
 
 UNFIT = ("positive_data_acceptance",)  # a schema cannot say that names must exist and that there is room for all stages

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from partita.service.files import check_writable, write_whole
+from partita.service.commands.files import check_writable, write_whole
 
 
 def test_written_whole(tmp_path):

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from partita.service import job_calls
-from partita.service.job_documents import IMPROVING_S, SILENT_S, document_of, event, with_answer
+from partita.service.api import job_calls
+from partita.service.api.job_documents import IMPROVING_S, SILENT_S, document_of, event, with_answer
 from partita.service.jobs.progress import Progress
 from partita.service.jobs.records import Job
-from partita.service.talk import Accepted, Beat, Step
+from partita.service.solving.talk import Accepted, Beat, Step
 
 
 def job(**changes):

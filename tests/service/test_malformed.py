@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from partita.models.errors import Fault
-from partita.service.outcomes import Answered, Refused
 from partita.service.settings import Settings
-from partita.service.talk import Talk
-from partita.service.work import Task, perform
+from partita.service.solving.outcomes import Answered, Refused
+from partita.service.solving.talk import Talk
+from partita.service.solving.work import Task, perform
 from strategies import seeded_problem
 
 Place = tuple[str | int, ...]

@@ -8,9 +8,9 @@ import pytest
 from api_calls import call, document_in
 from batch_calls import results
 
-from partita.service import examples
-from partita.service.app import ROUTERS
-from partita.service.openapi import openapi_document
+from partita.service.api import examples
+from partita.service.api.app import ROUTERS
+from partita.service.api.openapi import openapi_document
 from partita.service.problem_document import KINDS
 from partita.service.settings import Settings
 

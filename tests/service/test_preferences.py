@@ -3,7 +3,7 @@
 import pytest
 from starlette.requests import Request
 
-from partita.service.preferences import WAIT_S, preferences
+from partita.service.api.preferences import WAIT_S, preferences
 from partita.service.problem_document import Refusal
 from partita.service.settings import Settings
 

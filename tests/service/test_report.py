@@ -9,9 +9,9 @@ from small_problems import as_bytes, chain, too_large
 from partita.models.answer import Baseline, Finding, Infeasibility, LevelResult
 from partita.models.infeasibility import Change, NamedLimit
 from partita.models.problem import read_problem
-from partita.service.proof import objective_text, objective_value, proof_sentence
-from partita.service.report import print_report
-from partita.service.wording import (
+from partita.service.reports.proof import objective_text, objective_value, proof_sentence
+from partita.service.reports.report import print_report
+from partita.service.reports.wording import (
     counted,
     device_ranges,
     first_few,
@@ -338,7 +338,7 @@ def test_units_stay_with_their_numbers(monkeypatch):
     """Tests that no line of a narrow report ends between a number and its unit."""
     baselines = {"uniform": Baseline(metrics=metrics(18.0), stage_sizes=(2, 1), fits=False)}
     for width in range(50, 90):
-        monkeypatch.setattr("partita.service.printing.PIPED_WIDTH", width)
+        monkeypatch.setattr("partita.service.reports.printing.PIPED_WIDTH", width)
         text = report(answer(objective="bottleneck_time", baselines=baselines))
         figures = text[text.index("\nIteration time") : text.index("\nThroughput")].splitlines()
         assert not any(line and line[-1].isdigit() for line in figures), figures

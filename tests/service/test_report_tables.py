@@ -7,7 +7,7 @@ from small_problems import as_bytes, chain
 from partita.models.answer import ScheduleResult
 from partita.models.problem import read_problem
 from partita.models.schedule import Schedule
-from partita.service.schedule_words import schedule_name
+from partita.service.reports.schedule_words import schedule_name
 
 FOUR = read_problem(as_bytes(chain(model__layers=[{"name": name, "forward_s": 1.0} for name in "abcd"])))
 

@@ -13,11 +13,11 @@ import solve_doubles
 from processes import alive, pid_in, until
 
 from hard_problem import hard_problem
-from partita.service.outcomes import Answered, Cancelled, Crashed, Failed, OutOfMemory, Overran, Refused
 from partita.service.settings import GIB, Settings
-from partita.service.solve_process import SolveProcess, warm_up
-from partita.service.talk import Accepted, Beat, Step
-from partita.service.work import Task
+from partita.service.solving.outcomes import Answered, Cancelled, Crashed, Failed, OutOfMemory, Overran, Refused
+from partita.service.solving.process import SolveProcess, warm_up
+from partita.service.solving.talk import Accepted, Beat, Step
+from partita.service.solving.work import Task
 
 
 def run(work, body=None, **settings):
@@ -192,8 +192,8 @@ def test_no_orphans(tmp_path, end):
     """Tests that the end of the server, even by force, is the end of its solves."""
     path = tmp_path / "pid"
     program = (
-        "import solve_doubles, json; from partita.service.solve_process import SolveProcess;"
-        "from partita.service.settings import Settings; from partita.service.work import Task;"
+        "import solve_doubles, json; from partita.service.solving.process import SolveProcess;"
+        "from partita.service.settings import Settings; from partita.service.solving.work import Task;"
         f"SolveProcess(Task('plan', json.dumps({{'pid_file': {str(path)!r}}}).encode()), Settings(),"
         " solve_doubles.loop).run()"
     )

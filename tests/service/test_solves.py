@@ -8,10 +8,10 @@ import pytest
 import solve_doubles
 from processes import alive, pid_in, until
 
-from partita.service.outcomes import Answered
 from partita.service.settings import Settings
-from partita.service.solves import Busy, Solves
-from partita.service.work import Task
+from partita.service.solving.outcomes import Answered
+from partita.service.solving.solves import Busy, Solves
+from partita.service.solving.work import Task
 
 
 def task(**body):

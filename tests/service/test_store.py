@@ -17,7 +17,7 @@ from partita.service.jobs.store import MOST_ATTEMPTS, Claim, Store
 from partita.service.jobs.tables import answers, batches, jobs, workers
 from partita.service.jobs.upkeep import clear, mend, note, orders
 from partita.service.refusals import abandoned
-from partita.service.variants import Split, Variant
+from partita.service.solving.variants import Split, Variant
 
 DONE = Ending("succeeded", "sha256:a", Stored("optimal", b"{}", b"{}", 1.0))
 

@@ -6,8 +6,8 @@ import pytest
 from rich.cells import cell_len
 from small_timelines import timeline_of, training_problem
 
-from partita.service.printing import PIPED_WIDTH
-from partita.service.timeline_text import print_timeline
+from partita.service.reports.printing import PIPED_WIDTH
+from partita.service.reports.timeline_text import print_timeline
 
 EXPECTED = """\
 1f1b: 2 stages on 2 ranks, 3 microbatches

@@ -7,10 +7,10 @@ from small_problems import as_bytes, chain, too_large
 
 from partita.models.answer import Answer
 from partita.models.document import validate
-from partita.service.outcomes import Answered, Refused
 from partita.service.settings import Settings
-from partita.service.talk import Accepted, Step, Talk
-from partita.service.work import Task, perform
+from partita.service.solving.outcomes import Answered, Refused
+from partita.service.solving.talk import Accepted, Step, Talk
+from partita.service.solving.work import Task, perform
 
 
 class Noting(Talk):

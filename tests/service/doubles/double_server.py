@@ -12,7 +12,8 @@ if __name__ == "__main__":
 
     import solve_doubles
 
-    from partita.service import app, commands_serve
+    from partita.service.api import app
+    from partita.service.commands import serve as serving
     from partita.service.settings import Settings
 
     work = getattr(solve_doubles, sys.argv[1])
@@ -20,4 +21,4 @@ if __name__ == "__main__":
     with mock.patch.object(app, "create_app", lambda settings: create(settings, work=work)):
         settings = json.loads(sys.argv[2])
         settings["data"] = Path(settings["data"])
-        commands_serve._serve(Settings(**settings), commands_serve._listening("127.0.0.1", 0))
+        serving._serve(Settings(**settings), serving._listening("127.0.0.1", 0))

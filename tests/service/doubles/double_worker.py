@@ -12,8 +12,9 @@ if __name__ == "__main__":
 
     import solve_doubles
 
-    from partita.service import commands_worker, solves
+    from partita.service.commands import worker as working
     from partita.service.settings import Settings
+    from partita.service.solving import solves
 
     work = getattr(solve_doubles, sys.argv[1])
     make = solves.Solves
@@ -21,4 +22,4 @@ if __name__ == "__main__":
         settings = json.loads(sys.argv[2])
         if "data" in settings:
             settings["data"] = Path(settings["data"])
-        commands_worker._work(Settings(**settings))
+        working._work(Settings(**settings))

@@ -67,7 +67,7 @@ def answer(**changes: Any) -> Answer:
 
 def report(given: Answer, problem: Problem = PROBLEM) -> str:
     """Print the report as it goes to a file."""
-    from partita.service.report import print_report
+    from partita.service.reports.report import print_report
 
     file = io.StringIO()
     print_report(given, problem, file)

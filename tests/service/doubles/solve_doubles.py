@@ -11,9 +11,9 @@ import signal
 import time
 from pathlib import Path
 
-from partita.service.outcomes import Answered
-from partita.service.talk import Accepted, Step
-from partita.service.work import perform
+from partita.service.solving.outcomes import Answered
+from partita.service.solving.talk import Accepted, Step
+from partita.service.solving.work import perform
 
 
 def _begin(task):

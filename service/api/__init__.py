@@ -1,0 +1,1 @@
+"""The service over HTTP: its calls, their documents and their description."""

@@ -1,0 +1,131 @@
+"""The description of the service for programs (OpenAPI 3.1), with examples that work as they stand."""
+
+from pydantic.json_schema import models_json_schema
+
+from partita import __version__
+from partita.models.answer import Answer
+from partita.models.front import Front, FrontRequest
+from partita.models.problem import Problem
+from partita.service.api import examples
+from partita.service.api.batch_documents import BatchDocument, BatchResult
+from partita.service.api.health import Health
+from partita.service.api.job_documents import JobDocument, JobList
+from partita.service.api.openapi_batches import about_batches
+from partita.service.api.openapi_jobs import about_jobs, asking, listing
+from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
+from partita.service.problem_document import ProblemDocument
+from partita.service.settings import Settings
+from partita.service.solving.variants import BatchRequest
+from partita.service.solving.work import Evaluation
+
+__all__ = ["Document", "openapi_document"]
+
+_REFERENCE = "#/components/schemas/{model}"
+
+
+def openapi_document(settings: Settings) -> Document:
+    """Describe the service with the limits that it has."""
+    names, schemas = models_json_schema(
+        [
+            (Problem, "validation"),
+            (Evaluation, "validation"),
+            (FrontRequest, "validation"),
+            (Answer, "serialization"),
+            (Front, "serialization"),
+            (Health, "serialization"),
+            (BatchRequest, "validation"),
+            (BatchDocument, "serialization"),
+            (BatchResult, "serialization"),
+            (JobDocument, "serialization"),
+            (JobList, "serialization"),
+            (ProblemDocument, "serialization"),
+        ],
+        ref_template=_REFERENCE,
+    )
+    problem, evaluation = names[Problem, "validation"], names[Evaluation, "validation"]
+    request, front = names[FrontRequest, "validation"], names[Front, "serialization"]
+    answer = names[Answer, "serialization"]
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Partita", "version": __version__, "description": _description(settings)},
+        "paths": {
+            "/v1/plans": {
+                "post": asking("plan", _PLAN, settings, examples.PLANS, problem, answer),
+                "get": listing("list_plans", "plans"),
+            },
+            **about_jobs("/v1/plans", "plan"),
+            "/v1/frontiers": {
+                "post": asking("frontier", _FRONTIER, settings, examples.FRONTIERS, request, front),
+                "get": listing("list_frontiers", "fronts"),
+            },
+            **about_jobs("/v1/frontiers", "frontier"),
+            **about_batches(settings, examples.BATCHES),
+            "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
+            "/healthz": {"get": _HEALTH},
+            "/readyz": {"get": _READY},
+        },
+        "components": {"schemas": schemas["$defs"]},
+    }
+
+
+_HEALTH: Document = {
+    "operationId": "health",
+    "summary": "Tell whether the server is alive",
+    "responses": {"200": json_response("The server is alive.", reference("Health")), **failures([500])},
+}
+_READY: Document = {
+    "operationId": "ready",
+    "summary": "Tell whether jobs can be taken and solved",
+    "description": "The store can be reached and a worker is alive.",
+    "responses": {"200": json_response("The service is ready.", reference("Health")), **failures([500, 503])},
+}
+_PLAN = (
+    "Find ranked plans for a problem",
+    "The body is a problem, which is searched within its own search.time_limit_s. The answer's "
+    "status is optimal, feasible, infeasible (with the reason and what would help) or no_solution (the time ran out "
+    "first).",
+)
+_EVALUATE = (
+    "Price a given plan",
+    "The body holds a problem and a plan: its stages, their sizes, where it is cut, a layout of Megatron or a list of "
+    "vLLM. The answer's first candidate is that plan with its costs; the status is infeasible where it breaks a limit, "
+    "and the answer then names the limit. The comparison says how far it is from the best plan, which is searched for "
+    "within the problem's search.time_limit_s unless solve is false, and which single move improves it most.",
+)
+
+_FRONTIER = (
+    "Find the Pareto front of two metrics",
+    "The body holds a problem, whose objective is not used, two metrics and the most points to give. Every point is a "
+    "plan and is proven; the status is complete, sample (the front holds more points than were asked for), partial "
+    "(the time ran out), infeasible or no_solution. What is not explored is named.",
+)
+
+
+def _description(settings: Settings) -> str:
+    """Say what holds for all calls."""
+    return (
+        "Partita plans pipeline parallelism and proves how good its plans are. All quantities are in SI units; sizes "
+        'may also be written as "80GiB". Errors are problem documents (RFC 9457) with JSON pointers into the body.\n\n'
+        f"This server takes bodies of up to {settings.max_body_bytes} bytes, {settings.max_layers} layers, "
+        f"{settings.max_devices} devices, {settings.max_candidates} candidates, {settings.max_workers} workers and a "
+        f"time limit of {settings.max_time_limit_s:g} s, and solves {settings.solves} at a time."
+    )
+
+
+def _evaluating(settings: Settings, body: Document, answer: Document) -> Document:
+    """Describe the call that prices a given plan, which is answered at once."""
+    killed = f" A solve that outlives its limit by {settings.grace_s:g} s is killed."
+    return {
+        "operationId": "evaluate",
+        "summary": _EVALUATE[0],
+        "description": _EVALUATE[1] + killed,
+        "parameters": [INCLUDE],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": body, "examples": examples.EVALUATIONS}},
+        },
+        "responses": {
+            "200": json_response("The answer, also where the plan breaks a limit.", answer),
+            **failures([400, 408, 413, 415, 422, 500, 503, 504]),
+        },
+    }

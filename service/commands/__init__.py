@@ -1,0 +1,1 @@
+"""What the command line offers: one module for each command, and what they share."""

@@ -1,0 +1,180 @@
+"""``partita profile``."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded, say
+
+if TYPE_CHECKING:
+    from partita.models.problem import Problem
+    from partita.models.profile import ModelProfile
+    from partita.models.pytorch.layers import Depth
+
+NO_TORCH = "partita profile needs PyTorch, which is not installed here: pip install 'partita[torch]'"
+
+
+@guarded
+def profile(
+    model: Annotated[
+        str, typer.Argument(metavar="MODULE:FUNCTION", help="Gives (module, inputs) or (module, inputs, loss).")
+    ],
+    devices: Annotated[int, typer.Option(help="Devices of the node that is planned for.")] = 4,
+    schedule: Annotated[str, typer.Option(help="How they train.")] = "1f1b",
+    microbatches: Annotated[int, typer.Option(help="Microbatches of an iteration.")] = 16,
+    depth: Annotated[
+        str,
+        typer.Option(
+            metavar="blocks|points|operations|N",
+            help="Layers: repeated blocks, parts between points that one value passes, single operations, or modules "
+            "whose paths have N names.",
+        ),
+    ] = "blocks",
+    repetitions: Annotated[int, typer.Option(min=1, help="How often each layer is measured.")] = 5,
+    bandwidth: Annotated[
+        float | None, typer.Option(metavar="BYTES_PER_S", help="Between two devices, one way; by default 1e9 or 25e9.")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="a100|h100|h200", help="Estimate for this kind of device; for models on the meta device."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the problem to a file.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Measure a PyTorch model layer by layer, and print a problem that is ready to plan.
+
+    This runs the code of MODULE. On a CPU, one thread computes. A model on the meta device is estimated instead. Exit
+    codes: 0 done, 2 bad input, 1 anything else.
+    """
+    from partita.service.commands.files import check_writable, write_whole
+    from partita.service.commands.user_code import load_model
+
+    if output is not None:
+        check_writable(output)
+    joined = _depth(depth)
+    try:
+        from partita.models.pytorch.capturing import capture
+        from partita.models.pytorch.errors import CannotCapture
+        from partita.models.pytorch.ready import ready_problem
+        from partita.models.pytorch.roofline import DEVICES
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise Stopped(NO_TORCH, BAD_INPUT) from None
+    given = load_model(model)
+    try:
+        captured = capture(given.module, given.inputs, given.loss, depth=joined)
+    except CannotCapture as error:
+        raise Stopped(f"{model}: {error}", BAD_INPUT) from error
+    roofline = None if device is None else DEVICES.get(device)
+    if captured.on_meta == (roofline is None) or (device is not None and roofline is None):
+        raise Stopped(_wrong_device(device, tuple(DEVICES), on_meta=captured.on_meta), BAD_INPUT)
+
+    def ready(of: "ModelProfile") -> "Problem":
+        return ready_problem(
+            captured,
+            of,
+            devices=devices,
+            schedule=schedule,
+            microbatches=microbatches,
+            bandwidth_bytes_per_s=bandwidth,
+            roofline=roofline,
+        )
+
+    ready(captured.outline())  # so that a bad option is refused before anything is measured
+    name = Path(model).name  # without the folders, for a file
+    with _bar() as on_round:
+        if roofline is None:
+            measured = captured.profile(name=name, repetitions=repetitions, on_round=on_round)
+        else:
+            measured = captured.estimate(roofline, name=name, on_round=on_round)
+    problem = ready(measured)
+    say(f"{model}: {_summary(problem)}")
+    if captured.unread:
+        say(f"{model}: on no stage, because nothing reads them: {', '.join(captured.unread)}")
+    text = json.dumps(problem.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, indent=1) + "\n"
+    if output is not None:
+        write_whole(output, text)
+    else:
+        sys.stdout.buffer.write(text.encode())
+
+
+def _depth(text: str) -> "Depth":
+    """Read how far operations are joined.
+
+    Raises
+    ------
+    Stopped
+        When it is neither a word nor a number that is possible.
+    """
+    words: dict[str, Depth] = {"blocks": "blocks", "points": "points", "operations": "operations"}
+    if text in words:
+        return words[text]
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    raise Stopped(f"--depth: blocks, points, operations or a number from 1 on (got {text!r})", BAD_INPUT)
+
+
+def _wrong_device(device: str | None, known: tuple[str, ...], *, on_meta: bool) -> str:
+    """Say what is wrong with the device to estimate for."""
+    if on_meta:
+        got = "" if device is None else f" (got {device!r})"
+        return f"--device: the model is on the meta device; say what to estimate for: {', '.join(known)}{got}"
+    return f"--device: the model is measured where it is; build it on the meta device to estimate it (got {device!r})"
+
+
+def _summary(problem: "Problem") -> str:
+    """Say in one line what was measured, how well the layers add up to the whole, and what was assumed."""
+    from partita.service.reports.wording import percent, seconds, sized
+
+    model, device = problem.model, next(iter(problem.cluster.devices.values()))
+    measured, fabric = model.measurement, problem.cluster.nodes[0].fabric
+    if measured is None:
+        return f"{len(model.layers)} layers"
+    forward, backward = (sum(getattr(layer, name) for layer in model.layers) for name in ("forward_s", "backward_s"))
+    parts = [
+        f"{len(model.layers)} layers on {measured.device}",
+        f"forward {seconds(measured.forward_s)}, backward {seconds(measured.backward_s)}",
+        f"the layers add up to {_of(forward, measured.forward_s)} and {_of(backward, measured.backward_s)} of that",
+        f"largest spread {percent(max(measured.spreads.values()))}" if measured.kind == "measured" else "all estimated",
+        f"assumed {sized(device.memory_bytes)} for each device",
+    ]
+    if fabric is not None:
+        parts.append(f"{fabric.bandwidth_bytes_per_s:g} bytes/s between two")
+    if measured.module_saved_bytes not in (None, measured.saved_bytes):
+        parts.append(
+            f"saves {measured.saved_bytes} bytes as captured but {measured.module_saved_bytes} by itself, "
+            "because its code runs otherwise when it is exported"
+        )
+    return "; ".join(parts)
+
+
+def _of(part: float, whole: float) -> str:
+    """Give a part as a percentage of a whole, where there is one."""
+    from partita.service.reports.wording import percent
+
+    return percent(part / whole) if whole else "none"
+
+
+@contextmanager
+def _bar() -> "Iterator[Callable[[int, int], None]]":
+    """Show how many measurements are done on standard error, where that is a terminal; nothing is left of it."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("measuring layers"), BarColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    )
+    task = bar.add_task("", total=None)
+    with bar:
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,1 @@
+"""What answers and timelines look like: reports, charts, and files for other programs."""

@@ -1,0 +1,171 @@
+"""What is done with the body of a request, from its bytes to the bytes of the answer.
+
+It runs in the process of the solve, so that nothing of it can hold up or take down the server.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from partita.models.answer import Answer
+from partita.models.base import Model
+from partita.models.digest import problem_digest
+from partita.models.document import read_json, validate
+from partita.models.errors import Fault, InvalidInput, NotSupportedYet
+from partita.models.front import Front, FrontRequest
+from partita.models.merge_patch import merged
+from partita.models.plan import GivenPlan
+from partita.models.problem import Problem
+from partita.service.settings import Settings
+from partita.service.solving.limits import OverLimit, check_limits
+from partita.service.solving.outcomes import Answered, Outcome, RefusalKind, Refused
+from partita.service.solving.talk import Accepted, Step, Talk
+from partita.service.solving.variants import split
+
+if TYPE_CHECKING:
+    from partita.solver.progress import Progress
+
+TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson"]
+
+
+class Evaluation(Model):
+    """A problem, and a plan to be priced for it; ``solve`` is whether to search for the best plan to compare with."""
+
+    problem: Problem
+    plan: GivenPlan
+    solve: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked.
+
+    Attributes
+    ----------
+    kind
+        ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
+        metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
+    body
+        JSON as it came.
+    base
+        JSON to which the body is a merge patch (RFC 7396); None where the body is whole.
+    include_problem
+        Whether the answer repeats the problem.
+    """
+
+    kind: TaskKind
+    body: bytes
+    base: bytes | None = None
+
+
+def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
+    """Read, check and solve; every refusal of the input is an outcome, not an error.
+
+    Parameters
+    ----------
+    task
+        What is asked.
+    settings
+        What the server allows.
+    talk
+        Told when the search begins and how far it is; may stop it.
+    """
+    if task.kind in ("batch", "ndjson"):
+        return _split(task, settings)
+    try:
+        data = read_json(task.body)
+        if task.base is not None:
+            data = merged(read_json(task.base), data)
+    except InvalidInput as error:
+        return Refused("not_json", error.faults)
+    try:
+        answer, problem = _WORK[task.kind](data, settings, talk)
+    except InvalidInput as error:
+        return Refused(_refusal_kind(error), error.faults)
+    return Answered(answer.model_dump_json().encode(), answer.status, problem.model_dump_json().encode())
+
+
+def _split(task: Task, settings: Settings) -> Outcome:
+    """Tell the problems of a batch apart."""
+    try:
+        return split(task.body, task.kind == "ndjson", settings)
+    except InvalidInput as error:
+        return Refused(_refusal_kind(error), error.faults)
+
+
+def _plan(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem]:
+    """Find plans for a problem."""
+    from partita.solver.planner import plan_problem
+
+    problem = validate(Problem, data)
+    check_limits(problem, settings)
+    talk.tell(Accepted(problem.search.time_limit_s, problem_digest(problem)))
+    return plan_problem(problem, on_progress=lambda state: talk.tell(_step(state)), stop=talk.stop), problem
+
+
+def _step(state: "Progress") -> Step:
+    """Tell how far the search for a plan is."""
+    from partita.solver.yardstick import relative_gap
+
+    return Step(state.phase, state.incumbent, state.bound, relative_gap(state.incumbent, state.bound))
+
+
+def _evaluate(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem]:
+    """Price a given plan and compare it with the best."""
+    from partita.solver.what_if import evaluate_given
+
+    asked = validate(Evaluation, data)
+    check_limits(asked.problem, settings, "/problem")
+    talk.tell(Accepted(asked.problem.search.time_limit_s, None))
+    try:
+        return evaluate_given(asked.problem, asked.plan, solve=asked.solve), asked.problem
+    except InvalidInput as error:
+        raise type(error)(_in_whole_body(error.faults)) from None
+
+
+def _frontier(data: object, settings: Settings, talk: Talk) -> tuple[Front, Problem]:
+    """Find the front of two metrics."""
+    from partita.solver.frontier import frontier
+
+    asked = validate(FrontRequest, data)
+    check_limits(asked.problem, settings, "/problem")
+    digest = ",".join((problem_digest(asked.problem), *asked.metrics, str(asked.points)))
+    talk.tell(Accepted(asked.problem.search.time_limit_s, digest))
+    talk.tell(Step("front", points=0))
+    try:
+        front = frontier(
+            asked.problem,
+            asked.metrics,
+            asked.points,
+            on_point=lambda state: talk.tell(Step("front", points=state.found)),
+            stop=talk.stop,
+        )
+    except InvalidInput as error:
+        raise type(error)(_in_whole_body(error.faults)) from None
+    return front, asked.problem
+
+
+_WORK: dict[TaskKind, Callable[[object, Settings, Talk], tuple[Answer | Front, Problem]]] = {
+    "plan": _plan,
+    "evaluation": _evaluate,
+    "frontier": _frontier,
+}
+"""What is done for every kind of task."""
+
+
+def belongs_to_plan(pointer: str) -> bool:
+    """Tell whether a pointer of ``evaluate_given`` is into the given plan, with ``/plan`` before it, or the problem."""
+    return pointer == "/plan" or pointer.startswith("/plan/")
+
+
+def _in_whole_body(faults: tuple[Fault, ...]) -> Iterator[Fault]:
+    """Turn pointers into the problem into pointers into the whole body; those into the plan are that already."""
+    for fault in faults:
+        yield fault if belongs_to_plan(fault.pointer) else replace(fault, pointer="/problem" + fault.pointer)
+
+
+def _refusal_kind(error: InvalidInput) -> RefusalKind:
+    """Name the kind of refusal."""
+    if isinstance(error, NotSupportedYet):
+        return "not_supported_yet"
+    return "over_limit" if isinstance(error, OverLimit) else "invalid_input"
