@@ -2,7 +2,7 @@
 
 import logging.config
 import signal
-from threading import Event
+import time
 
 import typer
 
@@ -24,6 +24,9 @@ from partita.service.commands.options import (
 )
 from partita.service.commands.serve import log_config, open_store
 from partita.service.settings import DAY_S, Settings
+
+LOOK_S = 0.1
+"""How often a worker looks whether it was told to stop."""
 
 
 @guarded
@@ -66,9 +69,9 @@ def _work(settings: Settings) -> None:
     from partita.service.jobs.jobs import Jobs
     from partita.service.solving.solves import Solves as Slots
 
-    over = Event()
+    told: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: over.set())
+        signal.signal(number, lambda number, _: told.append(number))
     slots = Slots(settings)
     jobs = Jobs(settings, slots)
     open_store(jobs)
@@ -76,6 +79,7 @@ def _work(settings: Settings) -> None:
         slots.warm_up()
         jobs.work()
         typer.echo(f"Partita works on jobs as {jobs.slot}")
-        over.wait()
+        while not told:  # waiting without end for a lock could miss the signal, or stop its handler for ever
+            time.sleep(LOOK_S)
     finally:
         jobs.close()

@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 
 from partita.service.settings import Settings
@@ -55,6 +55,9 @@ _FINAL = (Answered, Split, Refused, OutOfMemory, Failed)
 _PR_SET_PDEATHSIG = 1
 _BEAT_S, _STEP_S = 1.0, 0.1
 _LAST_WORDS_S = 5.0  # a process whose end of the pipe is closed has ended, or will at once
+_CHILDREN = threading.Lock()
+"""Held where a process is begun or its end is read: ``multiprocessing`` then looks at all its processes, whichever
+thread they belong to, and two readers of one ending would read what the next process writes to the same descriptor."""
 
 
 def _context() -> multiprocessing.context.ForkServerContext:
@@ -93,7 +96,8 @@ class SolveProcess:
         arguments = (theirs, end_of_server, self._settings, self._work)
         process = context.Process(target=_child, args=arguments, daemon=True)
         try:
-            process.start()
+            with _CHILDREN:
+                process.start()
             theirs.close()
             end_of_server.close()
             with self._lock:
@@ -113,7 +117,7 @@ class SolveProcess:
         with self._lock:
             if self._stopped is None:
                 self._stopped = why or Cancelled()
-            if self._process is not None and self._process.is_alive():
+            if self._process is not None and not wait([self._process.sentinel], 0):  # it has not ended
                 self._process.kill()
 
     def stop(self) -> None:
@@ -144,8 +148,9 @@ class SolveProcess:
         except (EOFError, OSError):
             if self._stopped is not None:
                 return self._stopped
-            process.join(_LAST_WORDS_S)
-            return Crashed(process.exitcode or 0)
+            wait([process.sentinel], _LAST_WORDS_S)
+            with _CHILDREN:
+                return Crashed(process.exitcode or 0)
 
     def _allow(self, seconds: float, *, reading: bool) -> None:
         """Let the process run for so many seconds from now."""
@@ -163,18 +168,20 @@ class SolveProcess:
             if self._watchdog is not None:
                 self._watchdog.cancel()
             self._process = self._connection = None
-        if process.pid is not None:
-            process.kill()
-            process.join()
-        process.close()
+        with _CHILDREN:
+            if process.pid is not None:
+                process.kill()
+                process.join()
+            process.close()
 
 
 def warm_up() -> None:
     """Start the fork server and let it load the solver, so that the first solve starts as fast as the others."""
     process = _context().Process(target=_nothing, daemon=True)
-    process.start()
-    process.join()
-    process.close()
+    with _CHILDREN:
+        process.start()
+        process.join()
+        process.close()
 
 
 def _nothing() -> None:

@@ -13,10 +13,13 @@ def test_works_until_it_is_told_to_stop(tmp_path, end):
     """Tests that a worker says under which name it works, and ends in order."""
     command = [sys.executable, "-m", "partita.service", "worker", "--data", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdout.readline().startswith("Partita works on jobs as ")
-        process.send_signal(end)
-        assert process.wait(20) == 0
-        assert "Traceback" not in process.stderr.read()
+        try:
+            assert process.stdout.readline().startswith("Partita works on jobs as ")
+            process.send_signal(end)
+            assert process.wait(30) == 0
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("name", ["serve", "worker"])

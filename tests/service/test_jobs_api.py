@@ -31,7 +31,7 @@ def look(client, job):
 
 def ended(client, job):
     """Wait until a job has ended."""
-    return until(lambda: (found := look(client, job))["state"] not in ("queued", "running") and found, 30)
+    return until(lambda: (found := look(client, job))["state"] not in ("queued", "running") and found)
 
 
 def test_a_job_is_answered_later(napping):
@@ -212,7 +212,7 @@ def test_fronts_are_jobs_too(real_client):
     job = ask(real_client, body, AT_ONCE, "frontiers").json()
     assert job["kind"] == "frontier"
     path = f"/v1/frontiers/{job['id']}"
-    found = until(lambda: (state := real_client.get(path).json())["state"] == "succeeded" and state, 30)
+    found = until(lambda: (state := real_client.get(path).json())["state"] == "succeeded" and state)
     assert found["answer"]["status"] == "complete"
     again = ask(real_client, body, AT_ONCE, "frontiers")
     assert (again.status_code, again.json()) == (200, found["answer"])
@@ -222,7 +222,7 @@ def test_fronts_are_jobs_too(real_client):
     path = f"/v1/frontiers/{hard}"
     until(lambda: (real_client.get(path).json()["progress"] or {}).get("points") is not None)
     assert real_client.post(f"{path}/stop").status_code in (200, 202)
-    stopped = until(lambda: (state := real_client.get(path).json())["state"] == "succeeded" and state, 30)
+    stopped = until(lambda: (state := real_client.get(path).json())["state"] == "succeeded" and state)
     assert stopped["answer"]["status"] in ("partial", "no_solution")
 
 

@@ -186,4 +186,4 @@ def test_page_shows_every_example(page):
 def test_unknown_file_of_the_page(make_app):
     """Tests that only the files of the page are given away."""
     document_in(call(make_app(), "GET", "/docs/..%2fsettings.py", headers={}), 404, "not-found")
-    assert {file.name for file in files("partita.service").joinpath("page").iterdir()} == {"docs.css", "docs.js"}
+    assert {file.name for file in files("partita.service.api").joinpath("page").iterdir()} == {"docs.css", "docs.js"}

@@ -61,7 +61,7 @@ def test_jobs_of_a_killed_worker_are_taken_over(database, tmp_path):
     with doubled("count", database=database, **settings) as (_, client):
         with doubled_worker("count", database=database, **settings) as dead:
             batch = ask_batch(client, {"problems": problems}).json()["id"]
-            until(lambda: str(dead.pid) in solving(database), 20)
+            until(lambda: str(dead.pid) in solving(database))
             dead.kill()
             dead.wait()
         found = results(client, batch)
@@ -83,14 +83,14 @@ def test_a_worker_that_was_only_asleep(database, tmp_path):
     with doubled("count", database=database, **settings) as (_, client):
         with doubled_worker("count", database=database, **settings) as sleeper:
             batch = ask_batch(client, {"problems": problems(0)}).json()["id"]
-            until(lambda: str(sleeper.pid) in solving(database), 20)
+            until(lambda: str(sleeper.pid) in solving(database))
             sleeper.send_signal(signal.SIGSTOP)
             try:
                 found = results(client, batch)
             finally:
                 sleeper.send_signal(signal.SIGCONT)
             assert {result["status"] for result in found.values()} == {"succeeded"}
-            until(lambda: ask_batch(client, {"problems": problems(10)}) and str(sleeper.pid) in solving(database), 30)
+            until(lambda: ask_batch(client, {"problems": problems(10)}) and str(sleeper.pid) in solving(database))
         for number in range(6):
             assert 1 <= len(list(counts.glob(f"{number}-*"))) <= 2
 
@@ -109,7 +109,7 @@ def test_a_database_that_is_away_for_a_while(server, database, tmp_path):
             response = client.get(f"/v1/batches/{batch}")
             return response.status_code == 200 and response.json()["succeeded"] == 16
 
-        until(done, 60)
+        until(done)
         assert process.poll() is None
 
 

@@ -66,7 +66,7 @@ def test_what_was_answered_is_there_after_a_kill(tmp_path):
         assert client.get(answered.headers["location"]).json()["answer"] == answered.json()
         for job in (direct, waiting):
             location = job.headers["location"]
-            done = until(lambda at=location: (found := client.get(at).json())["state"] == "succeeded" and found, 20)
+            done = until(lambda at=location: (found := client.get(at).json())["state"] == "succeeded" and found)
             assert done["answer"] == {"napped": True}
 
 
@@ -86,7 +86,7 @@ def test_a_server_that_stops_lets_its_jobs_wait(tmp_path):
     with doubled("nap", **store) as (_, client):
         for job in (queued, waiting):
             location = job.headers["location"]
-            until(lambda at=location: client.get(at).json()["state"] == "succeeded", 20)
+            until(lambda at=location: client.get(at).json()["state"] == "succeeded")
 
 
 def test_who_waits_while_a_server_stops_gets_the_job(tmp_path):
@@ -101,7 +101,7 @@ def test_who_waits_while_a_server_stops_gets_the_job(tmp_path):
         response = waiting.result(10)
     assert response.status_code == 202
     with doubled("nap", **store) as (_, client):
-        until(lambda: client.get(response.headers["location"]).json()["state"] == "succeeded", 20)
+        until(lambda: client.get(response.headers["location"]).json()["state"] == "succeeded")
 
 
 @pytest.mark.parametrize("double", ["crash", "hog", "error"])
@@ -113,6 +113,6 @@ def test_a_solve_that_goes_wrong_fails_alone(double):
             for number in range(2)
         ]
         for location in locations:
-            job = until(lambda at=location: (found := client.get(at).json())["state"] == "failed" and found, 30)
+            job = until(lambda at=location: (found := client.get(at).json())["state"] == "failed" and found)
             assert job["failure"]["status"] in (422, 500)
         assert client.get("/readyz").status_code == 200

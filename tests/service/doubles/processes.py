@@ -23,7 +23,7 @@ def running(*arguments, stop=True):
         [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
     process.log = []
-    reader = threading.Thread(target=process.log.extend, args=(process.stderr,))
+    reader = threading.Thread(target=process.log.extend, args=(process.stderr,), daemon=True)
     reader.start()
     try:
         found = re.search(r"http://\S+", process.stdout.readline())
@@ -33,13 +33,16 @@ def running(*arguments, stop=True):
     finally:
         process.kill() if process.poll() is None and not stop else process.terminate()
         try:
-            process.wait(15)
+            process.wait(30)
         finally:
             process.kill()
             process.wait()
-            reader.join()
+            reader.join(30)
+            left = reader.is_alive()
             process.stdout.close()
-            process.stderr.close()
+            if not left:  # else this would wait too
+                process.stderr.close()
+    assert not left, "a process that the server began has outlived it"
 
 
 @contextmanager
@@ -61,10 +64,13 @@ def doubled_worker(double, **settings):
             yield process
         finally:
             process.terminate()
-            process.wait(20)
+            try:
+                process.wait(30)
+            finally:
+                process.kill()
 
 
-def until(condition, seconds=10.0):
+def until(condition, seconds=60.0):
     """Wait until something is true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
