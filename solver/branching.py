@@ -69,7 +69,7 @@ class Trials:
     def measure(self, ways: Sequence[tuple[IntArray, IntArray]]) -> int:
         """Keep plans given by the starts of their stages and a placement, and their paths; give the best objective."""
         judge = self._tools.judge
-        plans = judge.with_options([Plan(stages_of(starts), location) for starts, location in ways])
+        plans = judge.with_options([Plan(stages_of(starts), location) for starts, location in ways], exact=True)
         measured = judge.measure_all(plans, with_paths=True)
         for plan, measures in zip(plans, measured, strict=True):
             self._tools.plans.add(judge.assess(plan, measures))

@@ -18,6 +18,7 @@ from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
 from partita.solver.host_intervals import HostTimes
 from partita.solver.instance import Instance
+from partita.solver.saving_times import SavingTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class IntervalView:
     least, between
         Least time of the forward and the backward transfer across every position, on any path and on paths between
         nodes, shape (D, G + 1): both directions of every scenario.
+    saving
+        How much longer intervals take that recompute to save memory, where that is known.
     """
 
     def __init__(self, instance: Instance, figures: Figures, groups: Groups) -> None:
@@ -104,6 +107,7 @@ class IntervalView:
         edges = instance.edges
         self._crossing = self._across_positions(edges.forward_bytes, edges.backward_bytes)
         self.least, self.between = self._least_transfers()
+        self.saving = SavingTimes.of(instance, figures, groups)
 
     @property
     def work(self) -> IntArray:

@@ -188,16 +188,18 @@ class Judge:
             self._judged(plan, next(measured)) if fine else None for plan, fine in zip(plans, admitted, strict=True)
         ]
 
-    def with_options(self, plans: Sequence[Plan]) -> list[Plan]:
+    def with_options(self, plans: Sequence[Plan], exact: bool = False) -> list[Plan]:
         """Choose the options of recompute that suit plans best, where there is a choice and it is not made."""
         if not self.instance.ways.choosable:
             return list(plans)
-        return [plan if plan.option is not None else replace(plan, option=self._best_options(plan)) for plan in plans]
+        return [
+            plan if plan.option is not None else replace(plan, option=self._best_options(plan, exact)) for plan in plans
+        ]
 
-    def _best_options(self, plan: Plan) -> IntArray:
+    def _best_options(self, plan: Plan, exact: bool) -> IntArray:
         graph = graph_of(self.instance, plan.num_stages)
         smallest = self.target.name == MEMORY.name
-        return choose_options(self.instance, self.figures, self.by_layer(plan), graph, self.capacities, smallest)
+        return choose_options(self.instance, self.figures, self.by_layer(plan), graph, self.capacities, smallest, exact)
 
     def by_layer(self, plan: Plan) -> LayerPlan:
         """Give a plan layer by layer."""

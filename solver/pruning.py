@@ -5,7 +5,10 @@ or when a path cut exceeds the cutoff whatever the other stages are (see ``rank_
 reached from both ends is dropped.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +17,9 @@ from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView, prefix
 from partita.solver.path_prices import NEVER, least_transfers
-from partita.solver.rank_network import RankNetwork
+from partita.solver.rank_network import Longer, RankNetwork
 from partita.solver.rank_sums import Limit, TwoTracks, two_tracks
+from partita.solver.saving_times import NEVER as CANNOT
 from partita.solver.sweeping import sweep
 from partita.solver.warm_start import Frame
 
@@ -44,11 +48,14 @@ class Window:
         First and last position at which each stage can start, and the end, shape (S + 1,).
     allowed
         For every stage, which intervals it can have, shape (starts, ends) within the windows; None for all.
+    longer
+        How much longer these take than the work of their groups; None for not at all.
     """
 
     low: IntArray
     high: IntArray
     allowed: list[BoolArray] | None
+    longer: Longer | None
 
 
 def prune(
@@ -73,9 +80,8 @@ def prune(
             break
         low, high = corridor.low, corridor.high
     if int(((high - low + 1)[:-1] * (high - low + 1)[1:]).sum()) > MOST_INTERVALS:
-        return Window(low, high, None)
-    allowed = fitting(view, frame, cutoffs, (low, high), deadline)
-    network = RankNetwork.of_intervals(low, high, allowed)
+        return Window(low, high, None, None)
+    network = RankNetwork.of_intervals(low, high, *fitting(view, frame, cutoffs, (low, high), deadline))
     if pool is not None and cutoffs.makespan is not None and len(pool):
         sweep(network, view, pool, cutoffs.makespan, deadline)
     return None if network.empty else _window_of(network)
@@ -211,8 +217,11 @@ def _cut_limits(
 
 def fitting(
     view: IntervalView, frame: Frame, cutoffs: Cutoffs, window: tuple[IntArray, IntArray], deadline: Deadline
-) -> list[BoolArray]:
-    """Tell which intervals within the windows fit into memory and the bottleneck's cutoff."""
+) -> tuple[list[BoolArray], Longer | None]:
+    """Tell which intervals within the windows fit into memory and the bottleneck's cutoff.
+
+    Gives also how much longer recompute makes them at least; None where it does not.
+    """
     stages, (low, high) = frame.num_stages, window
     allowed = [
         np.zeros((high[stage] - low[stage] + 1, high[stage + 1] - low[stage + 1] + 1), dtype=bool)
@@ -221,6 +230,8 @@ def fitting(
     for stage in range(frame.optional):  # an empty stage at the front starts and ends at 0
         if low[stage] == 0 and low[stage + 1] == 0:
             allowed[stage][0, 0] = True
+    saving = view.saving if len(frame.whole) == 1 and not frame.optional else None
+    ticks, room = ([np.zeros(each.shape, dtype=np.int64) for each in allowed] for _ in range(2))
     most = NEVER if cutoffs.bottleneck is None else cutoffs.bottleneck
     for ending in view.endings(deadline):
         end = ending.end
@@ -234,18 +245,28 @@ def fitting(
                 frame.whole[:, stage, None] * ending.kept[part]
                 + frame.postponed[:, stage, None] * ending.for_weights[part]
             ).max(axis=0)
-            fits = (memory <= frame.capacity) & (ending.busy[part] <= most)
-            allowed[stage][: last - first + 1, end - low[stage + 1]] = fits
-    return allowed
+            busy, place = ending.busy[part], (slice(last - first + 1), end - low[stage + 1])
+            if saving is not None:
+                spare = (frame.capacity - memory) // max(int(frame.whole[0, stage]), 1)
+                extra = saving.at_least(np.arange(first, last + 1), np.array([end]), spare[:, None])[:, 0]
+                room[stage][place], ticks[stage][place], busy = spare, np.where(extra < CANNOT, extra, 0), busy + extra
+            allowed[stage][place] = (memory <= frame.capacity) & (busy <= most)
+    return allowed, None if saving is None else Longer(ticks, room)
 
 
 def _window_of(network: RankNetwork) -> Window:
     """Give what is left of one track."""
     low, high = network.window()
     (track,) = network.tracks
-    allowed = []
-    for stage, step in enumerate(network.steps):
-        kept = np.zeros((high[stage] - low[stage] + 1, high[stage + 1] - low[stage + 1] + 1), dtype=bool)
-        kept[np.ix_(track.places[stage] - low[stage], track.places[stage + 1] - low[stage + 1])] = step
-        allowed.append(kept)
-    return Window(low, high, allowed)
+    offsets = [places - first for places, first in zip(track.places, low.tolist(), strict=True)]
+    windows = [np.ix_(*pair) for pair in pairwise(offsets)]
+
+    def spread(values: Sequence[Any]) -> list[Any]:
+        found = [
+            np.zeros(shape, dtype=each.dtype) for shape, each in zip(pairwise(high - low + 1), values, strict=False)
+        ]
+        for whole, window, each in zip(found, windows, values, strict=False):
+            whole[window] = each
+        return found
+
+    return Window(low, high, spread(network.steps), None if network.longer is None else network.longer.map(spread))

@@ -6,9 +6,10 @@ plan is a way through all ranks. The length of a path cut adds up over the steps
 below, and a step is ruled out when every way through it is too long.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from partita.solver.arrays import BoolArray, IntArray, Times
 from partita.solver.deadline import Deadline
 from partita.solver.path_prices import Paths, Prices
 from partita.solver.rank_sums import Corridor, Limit
+from partita.solver.saving_times import NEVER, SavingTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +25,49 @@ class Costs:
     """What Q weighted paths cost in a network, whole ticks or floats.
 
     A step of rank r from state i to state j costs ends[r][q, j] - starts[r][q, i]; ``constant``, shape (Q,), comes on
-    top of every way.
+    top of every way. Where recompute makes backward passes longer, ``visits[r]``, shape (Q,), tells how often each
+    path pays for that.
     """
 
     starts: list[Times]
     ends: list[Times]
     constant: Times
+    visits: list[Times]
+    longer: "Longer | None"
 
     def part(self, chosen: slice) -> "Costs":
         """Give the costs of some of the paths."""
-        starts, ends = [each[chosen] for each in self.starts], [each[chosen] for each in self.ends]
-        return Costs(starts, ends, self.constant[chosen])
+        starts, ends, visits = ([each[chosen] for each in every] for every in (self.starts, self.ends, self.visits))
+        return Costs(starts, ends, self.constant[chosen], visits, self.longer)
+
+    def between(self, rank: int) -> Times:
+        """Give what the steps of a rank cost beyond their states, shape (Q, states, states) or of one number."""
+        if self.longer is None:
+            return np.zeros((1, 1, 1), dtype=self.constant.dtype)
+        return self.visits[rank][:, None, None] * self.longer.ticks[rank]
+
+
+@dataclass(frozen=True, slots=True)
+class Longer:
+    """How much longer the backward passes of steps take at least because they recompute to fit into memory.
+
+    Attributes
+    ----------
+    ticks
+        Of a microbatch, shape (states, states) for every rank.
+    room
+        Bytes of a microbatch that a step may keep beyond the least, of the same shapes.
+    exact
+        Whether the ticks are as exact as they can be counted.
+    """
+
+    ticks: list[IntArray]
+    room: list[IntArray]
+    exact: bool = False
+
+    def map(self, change: Callable[[list[IntArray]], list[IntArray]]) -> "Longer":
+        """Give the same for other states."""
+        return Longer(change(self.ticks), change(self.room), self.exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +90,9 @@ class Track:
         """Whether the track goes from the model's end to its beginning."""
         return len(self.stages) > 1 and bool(self.stages[1] < self.stages[0])
 
+
+BACKWARD = 1
+"""The pass that recompute makes longer, where it may be chosen."""
 
 FAR = 2**60
 """A length in ticks that no way has."""
@@ -81,13 +118,17 @@ class RankNetwork:
         One, or two that belong to each other.
     steps
         Which steps rank r can take, shape (states after r, states after r + 1).
+    longer
+        How much longer they take than their states tell; None for not at all.
     """
 
-    def __init__(self, tracks: list[Track], steps: list[BoolArray]) -> None:
-        self.tracks, self.steps = tracks, steps
+    def __init__(self, tracks: list[Track], steps: list[BoolArray], longer: Longer | None = None) -> None:
+        self.tracks, self.steps, self.longer = tracks, steps, longer
 
     @classmethod
-    def of_intervals(cls, low: IntArray, high: IntArray, allowed: list[BoolArray]) -> "RankNetwork":
+    def of_intervals(
+        cls, low: IntArray, high: IntArray, allowed: list[BoolArray], longer: Longer | None
+    ) -> "RankNetwork":
         """Make the network of one stage on every rank.
 
         Parameters
@@ -96,9 +137,11 @@ class RankNetwork:
             First and last position at which every stage can start, and the end, shape (S + 1,).
         allowed
             For every stage, which intervals it can have, shape (starts, ends).
+        longer
+            How much longer these take than the work of their groups; None for not at all.
         """
         places = [np.arange(first, last + 1) for first, last in zip(low, high, strict=True)]
-        network = cls([Track(np.arange(len(allowed)), places)], list(allowed))
+        network = cls([Track(np.arange(len(allowed)), places)], list(allowed), longer)
         network.drop_dead_ends()
         return network
 
@@ -171,7 +214,12 @@ class RankNetwork:
             alive[rank + 1] &= self.steps[rank][alive[rank]].any(axis=0)
         for rank in range(self.ranks - 1, -1, -1):
             alive[rank] &= self.steps[rank][:, alive[rank + 1]].any(axis=1)
-        self.steps = [step[alive[rank]][:, alive[rank + 1]] for rank, step in enumerate(self.steps)]
+
+        def living(steps: list[Any]) -> list[Any]:
+            return [each[alive[rank]][:, alive[rank + 1]] for rank, each in enumerate(steps)]
+
+        self.steps = living(self.steps)
+        self.longer = None if self.longer is None else self.longer.map(living)
         self.tracks = [
             replace(track, places=[each[kept] for each, kept in zip(track.places, alive, strict=True)])
             for track in self.tracks
@@ -184,7 +232,24 @@ class RankNetwork:
             steps[rank - 1] = steps[rank - 1] & states[None, :]
         if rank < self.ranks:
             steps[rank] = steps[rank] & states[:, None]
-        other = RankNetwork(self.tracks, steps)
+        other = RankNetwork(self.tracks, steps, self.longer)
+        other.drop_dead_ends()
+        return other
+
+    def sharpened(self, saving: SavingTimes) -> "RankNetwork":
+        """Give the network with exact times of its steps where recompute makes them longer."""
+        assert self.longer is not None and len(self.tracks) == 1
+        (track,), steps = self.tracks, []
+        ticks = [each.copy() for each in self.longer.ticks]
+        for rank, step in enumerate(self.steps):
+            steps.append(step.copy())
+            for state in np.flatnonzero(step.any(axis=1)).tolist():
+                following = np.flatnonzero(step[state])
+                ends, room = track.places[rank + 1][following], self.longer.room[rank][state, following]
+                exact = saving.exactly(int(track.places[rank][state]), ends, room)
+                steps[rank][state, following] = exact < NEVER
+                ticks[rank][state, following] = np.where(exact < NEVER, exact, 0)
+        other = RankNetwork(self.tracks, steps, Longer(ticks, self.longer.room, exact=True))
         other.drop_dead_ends()
         return other
 
@@ -212,13 +277,22 @@ class RankNetwork:
                     begun, work = -work, -begun
                 starts[rank] = starts[rank] + begun[:, before - first]
                 ends[rank] = ends[rank] + work[:, after - first]
-        return Costs(starts, ends, paths.base)
+        visits = [paths.passes[:, BACKWARD, stage] for stage in self.tracks[0].stages.tolist()]
+        return Costs(starts, ends, paths.base, visits, self.longer)
+
+    def lengths(self, paths: Paths, prices: Prices, states: Sequence[int], crosses: BoolArray | None = None) -> Times:
+        """Give the length of every path on a way, shape (Q,); parameters as of ``Prices.lengths``."""
+        lengths = prices.lengths(paths, self.places(states), crosses)
+        if self.longer is not None:
+            found = [int(each[pair]) for each, pair in zip(self.longer.ticks, pairwise(states), strict=True)]
+            lengths = lengths + paths.passes[:, BACKWARD] @ np.array(found, dtype=np.int64)
+        return lengths
 
     def reached(self, costs: Costs) -> list[Times]:
         """Give the length of the shortest ways to every state after r ranks, shape (Q, states) each."""
         lengths: list[Times] = [np.zeros_like(costs.starts[0])]
         for rank, step in enumerate(self.steps):
-            before = (lengths[-1] - costs.starts[rank])[:, :, None]
+            before = (lengths[-1] - costs.starts[rank])[:, :, None] + costs.between(rank)
             lengths.append(np.where(step, before, _far(before)).min(axis=1) + costs.ends[rank])
         return lengths
 
@@ -226,7 +300,7 @@ class RankNetwork:
         """Give the length of the shortest ways from every state after r ranks to the end, shape (Q, states) each."""
         lengths: list[Times] = [np.zeros_like(costs.ends[-1])]
         for rank in range(self.ranks - 1, -1, -1):
-            after = (lengths[-1] + costs.ends[rank])[:, None, :]
+            after = (lengths[-1] + costs.ends[rank])[:, None, :] + costs.between(rank)
             lengths.append(np.where(self.steps[rank], after, _far(after)).min(axis=2) - costs.starts[rank])
         return lengths[::-1]
 
@@ -236,7 +310,8 @@ class RankNetwork:
         state = int(reached[-1][0].argmin())
         length, states = float(reached[-1][0, state] + costs.constant[0]), [state]
         for rank in range(self.ranks - 1, -1, -1):
-            before = reached[rank][0] - costs.starts[rank][0]
+            before = (reached[rank][0] - costs.starts[rank][0])[:, None] + costs.between(rank)[0]
+            before = np.broadcast_to(before, self.steps[rank].shape)[:, state]
             state = int(np.where(self.steps[rank][:, state], before, _far(before)).argmin())
             states.append(state)
         return length, states[::-1]
@@ -262,7 +337,7 @@ class RankNetwork:
             for rank in range(self.ranks):
                 before = reached[rank] - part.starts[rank] + part.constant[:, None]
                 after = part.ends[rank] + left[rank + 1]
-                kept[rank] &= (before[:, :, None] + after[:, None, :] <= most).all(axis=0)
+                kept[rank] &= (before[:, :, None] + part.between(rank) + after[:, None, :] <= most).all(axis=0)
         self.steps = kept
         return np.concatenate(shortest)
 

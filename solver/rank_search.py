@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from partita.solver.arrays import BoolArray, FloatArray, IntArray, Times
+from partita.solver.arrays import BoolArray, FloatArray, Times
 from partita.solver.branching import SAFETY, Search, weigh
 from partita.solver.deadline import Deadline
 from partita.solver.path_prices import price
@@ -12,6 +12,9 @@ from partita.solver.pruning import Cutoffs, by_rank, prune, reach
 from partita.solver.rank_network import RankNetwork, TooManySteps
 from partita.solver.rank_sums import two_tracks
 from partita.solver.sweeping import sweep
+
+WORTH_SHARPENING = 2_000
+"""Steps of a network from which it is worth to count exactly how much longer recompute makes them."""
 
 
 class RankSearch(Search[RankNetwork]):
@@ -26,7 +29,7 @@ class RankSearch(Search[RankNetwork]):
             if left is not None and left.allowed is None:
                 raise TooManySteps
             if left is not None and left.allowed is not None:
-                yield RankNetwork.of_intervals(left.low, left.high, left.allowed)
+                yield RankNetwork.of_intervals(left.low, left.high, left.allowed, left.longer)
             return
         window = reach(view, frame, cutoffs, pool, deadline)
         if window is None:
@@ -49,35 +52,36 @@ class RankSearch(Search[RankNetwork]):
         """Rule out by the mean of the cuts that is longest on its shortest way, and try the ways met on the way."""
         paths, prices = price(self._view, self._pool, *node.window())
 
-        def shortest(weights: FloatArray) -> tuple[float, tuple[IntArray, BoolArray]]:
+        def shortest(weights: FloatArray) -> tuple[float, tuple[list[int], BoolArray]]:
             mean = prices.mean(paths, weights)
             length, states = node.shortest_way(node.costs(mean, prices))
-            return length, (node.places(states), prices.crossings.cheapest(mean.crossing[0]))
+            return length, (states, prices.crossings.cheapest(mean.crossing[0]))
 
-        def lengths(way: tuple[IntArray, BoolArray]) -> Times:
-            return prices.lengths(paths, *way)
+        def lengths(way: tuple[list[int], BoolArray]) -> Times:
+            return node.lengths(paths, prices, *way)
 
         weights, ways = weigh(len(paths.base), most, shortest, lengths, deadline)
         node.rule_out(node.costs(prices.mean(paths, weights), prices), most * (1 + SAFETY), deadline)
         node.drop_dead_ends()
         if not node.empty:
-            self._try(
-                {
-                    starts.tobytes() + crosses.tobytes(): (starts, self._trials.placed(crosses))
-                    for starts, crosses in ways
-                }
-            )
+            placed = [(node.places(states), self._trials.placed(crosses)) for states, crosses in ways]
+            self._try({starts.tobytes() + location.tobytes(): (starts, location) for starts, location in placed})
 
     def _undecided(self, node: RankNetwork) -> int | None:
         """Give the least makespan of the plans that a single way stands for; None where they can be no news."""
-        starts = node.places([0] * (node.ranks + 1))
-        if self._trials.settled(starts):
+        only = [0] * (node.ranks + 1)
+        if self._trials.settled(node.places(only)):
             return None
-        paths, prices = price(self._view, self._pool, *node.window())
-        return int(prices.lengths(paths, starts).max())
+        return int(node.lengths(*price(self._view, self._pool, *node.window()), only).max())
 
     def _split(self, node: RankNetwork, deadline: Deadline) -> list[RankNetwork] | None:
-        """Split the states after some rank in two, by the track on which they differ most; None for a single way."""
+        """Split the states after some rank in two, by the track on which they differ most; None for a single way.
+
+        Where few steps are left, what recompute makes of them is counted exactly first.
+        """
+        saving = self._view.saving
+        if saving is not None and node.longer is not None and not node.longer.exact and node.size <= WORTH_SHARPENING:
+            return [node.sharpened(saving)]
         width, track, rank = max(
             (int(np.ptp(places)), track, rank)
             for track, each in enumerate(node.tracks)

@@ -1,10 +1,10 @@
 """Which option of recompute every layer of a plan takes: the least time with which every rank fits into its memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from partita.solver.arrays import IntArray, Times
+from partita.solver.arrays import BoolArray, IntArray, Times
 from partita.solver.costs import LayerPlan, stage_memory, transfers
 from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
@@ -12,15 +12,24 @@ from partita.solver.instance import Instance
 from partita.solver.measure import graph_of
 from partita.solver.targets import aims_at_memory
 
-MOST_EXACT, MOST_STATES = 64, 2_000
-"""Layers of a rank whose options are chosen exactly, and undominated choices that are kept; beyond it, a guess."""
+MOST_EXACT, MOST_KINDS, MOST_STATES = 64, 16, 2_000
+"""Layers of a rank, or kinds of them, whose options are chosen exactly, and undominated choices that are kept.
+
+Beyond it, a guess.
+"""
 
 MOST_TRIES = 4
 """Times that more is saved where what is not counted by layers, such as workspace, grew meanwhile."""
 
 
 def choose_options(
-    instance: Instance, figures: Figures, plan: LayerPlan, graph: EventGraph, capacities: IntArray, smallest: bool
+    instance: Instance,
+    figures: Figures,
+    plan: LayerPlan,
+    graph: EventGraph,
+    capacities: IntArray,
+    smallest: bool,
+    exact: bool = True,
 ) -> IntArray:
     """Choose an option for every layer, shape (L,).
 
@@ -32,6 +41,8 @@ def choose_options(
         Bytes that a rank may use on every kind of device, shape (Q,).
     smallest
         Whether to need as little memory as possible instead, whatever it takes.
+    exact
+        Whether to take time for what is best, also for many layers.
     """
     chooser = _Chooser(instance, figures, plan, graph)
     if smallest:
@@ -51,7 +62,7 @@ def choose_options(
         extra += np.maximum(needed - limits, 0)
         option = chooser.fastest()
         for rank in np.flatnonzero(extra).tolist():
-            chooser.save(option, rank, int(extra[rank]))
+            chooser.save(option, rank, int(extra[rank]), exact)
     return option
 
 
@@ -114,83 +125,88 @@ class _Chooser:
         """Give the option of every layer that needs the fewest bytes."""
         return self._spread(self._least(self.bytes, self.time))
 
-    def save(self, option: IntArray, rank: int, needed: int) -> None:
-        """Change the fastest options of a rank's layers so that they need so many bytes less, at the least time."""
+    def save(self, option: IntArray, rank: int, needed: int, exact: bool) -> None:
+        """Change the fastest options of a rank's layers so that they need so many bytes less, at the least time.
+
+        Ranks of many layers take their time for that only where it is to be ``exact``.
+        """
         layers = np.flatnonzero(self._rank == rank)
         if self._ways.by_stage:
             layers = np.intersect1d(layers, np.unique(self._stage, return_index=True)[1])
-        items = []
-        for layer in layers.tolist():
-            base = int(option[layer])
-            found = [
-                Item(
-                    int(self.bytes[base, layer] - self.bytes[each, layer]),
-                    (self.time[each, layer] - self.time[base, layer]).item(),
-                    each,
-                )
-                for each in range(len(self.bytes))
-                if self._ways.available[each, layer] and self.bytes[each, layer] < self.bytes[base, layer]
-            ]
-            items.append([Item(0, 0, base), *found])
-        chosen = cheapest_cover(items, needed)
-        for layer, each in zip(layers.tolist(), chosen, strict=True):
+        base = option[layers]
+        saved: IntArray = self.bytes[base, layers] - self.bytes[:, layers]
+        cost = self.time[:, layers] - self.time[base, layers]
+        possible = self._ways.available[:, layers] & (saved > 0)
+        if len(layers) <= MOST_EXACT or (exact and _kinds(saved, cost, possible) <= MOST_KINDS):
+            chosen = cheapest_cover(saved, cost, possible, needed)
+        else:
+            chosen = greedy_cover(saved, cost, possible, needed)
+        for layer, each in zip(layers[chosen >= 0].tolist(), chosen[chosen >= 0].tolist(), strict=True):
             option[self._stage == self._stage[layer] if self._ways.by_stage else layer] = each
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One option of a layer: the bytes that it saves, the time that it costs, its number."""
-
-    saved: int
-    cost: float | int
-    option: int
+def _kinds(saved: IntArray, cost: Times, possible: BoolArray) -> int:
+    """Give how many kinds of layers there are."""
+    return len(np.unique(np.concatenate([saved, cost, possible]), axis=1).T)
 
 
-def cheapest_cover(items: list[list[Item]], needed: int) -> list[int]:
+def cheapest_cover(saved: IntArray, cost: Times, possible: BoolArray, needed: int) -> IntArray:
     """Choose an option for every layer so that enough is saved at the least cost; the most savings where none do.
 
-    A multiple-choice knapsack, solved over the undominated pairs of cost and savings; for many layers by taking what
-    costs least for what it saves.
+    A multiple-choice knapsack, solved over the undominated pairs of cost and savings.
+
+    Parameters
+    ----------
+    saved, cost
+        The bytes that an option saves and the time that it costs, shape (O, n).
+    possible
+        Which options there are, of the same shape; every layer may stay as it is, too.
+    needed
+        Bytes to save.
+
+    Returns
+    -------
+    array of shape (n,)
+        The options; -1 for a layer that stays as it is.
     """
-    if len(items) > MOST_EXACT:
-        return _greedy_cover(items, needed)
-    costs, saved = np.zeros(1), np.zeros(1, dtype=np.int64)
+    costs, total = np.zeros(1, dtype=cost.dtype), np.zeros(1, dtype=np.int64)
     came: list[tuple[IntArray, IntArray]] = []
-    for options in items:
-        all_costs = np.concatenate([costs + each.cost for each in options])
-        all_saved = np.concatenate([np.minimum(saved + each.saved, needed) for each in options])
-        before = np.tile(np.arange(len(costs)), len(options))
-        which = np.repeat(np.arange(len(options)), len(costs))
-        order = np.lexsort((-all_saved, all_costs))
-        best = np.maximum.accumulate(all_saved[order])
+    for layer in range(saved.shape[1]):
+        options = np.flatnonzero(possible[:, layer])
+        all_costs = np.concatenate([[0], cost[options, layer]])[:, None] + costs
+        all_saved = np.minimum(np.concatenate([[0], saved[options, layer]])[:, None] + total, needed)
+        order = np.lexsort((-all_saved.ravel(), all_costs.ravel()))
+        best = np.maximum.accumulate(all_saved.ravel()[order])
         order = order[np.concatenate([[True], best[1:] > best[:-1]])]
         if len(order) > MOST_STATES:  # keep the ends of the front, and states spread evenly between
             order = order[np.unique(np.linspace(0, len(order) - 1, MOST_STATES).astype(np.int64))]
-        costs, saved = all_costs[order], all_saved[order]
-        came.append((before[order], which[order]))
-    state = int(np.argmax(saved))
+        which, before = np.divmod(order, len(costs))
+        costs, total = all_costs.ravel()[order], all_saved.ravel()[order]
+        came.append((before, np.concatenate([[-1], options])[which]))
+    state = int(np.argmax(total))
     chosen = []
-    for options, (before, which) in zip(reversed(items), reversed(came), strict=True):
-        chosen.append(options[int(which[state])].option)
+    for before, which in reversed(came):
+        chosen.append(int(which[state]))
         state = int(before[state])
-    return chosen[::-1]
+    return np.array(chosen[::-1], dtype=np.int64)
 
 
-def _greedy_cover(items: list[list[Item]], needed: int) -> list[int]:
-    """Change the layers to the option that costs least for what it saves, the cheapest first, until enough is saved."""
-    chosen = [options[0].option for options in items]
-    changes = []
-    for layer, options in enumerate(items):
-        if len(options) > 1:
-            best = min(options[1:], key=lambda each: (each.cost / each.saved, -each.saved))
-            changes.append((best.cost / best.saved, layer, best))
-    for _, layer, best in sorted(changes, key=lambda each: each[:2]):
-        if needed <= 0:
+def greedy_cover(saved: IntArray, cost: Times, possible: BoolArray, needed: int) -> IntArray:
+    """Choose as ``cheapest_cover``, but change the layers that cost least for what they save until that is enough."""
+    layer = np.arange(saved.shape[1])
+    ratio = np.where(possible, cost / np.maximum(saved, 1), np.inf)
+    best = np.lexsort((-saved, ratio), axis=0)[0]
+    changes = np.isfinite(ratio[best, layer])
+    order = np.argsort(ratio[best, layer], kind="stable")[: int(changes.sum())]
+    gained = np.cumsum(saved[best, layer][order])
+    chosen: IntArray = np.full(len(layer), -1, dtype=np.int64)
+    taken = order[: int(np.searchsorted(gained, needed)) + 1]
+    chosen[taken] = best[taken]
+    left = needed - int(saved[best, layer][taken].sum())
+    most = np.where(possible, saved, 0).argmax(axis=0)
+    for each in np.flatnonzero(changes).tolist():  # what saves most where that was not enough
+        if left <= 0:
             break
-        chosen[layer], needed = best.option, needed - best.saved
-    for layer, options in enumerate(items):  # what saves most where that was not enough
-        if needed > 0 and len(options) > 1:
-            most = max(options, key=lambda each: each.saved)
-            now = next(each for each in options if each.option == chosen[layer])
-            chosen[layer], needed = most.option, needed - (most.saved - now.saved)
+        left -= int(saved[most[each], each] - saved[best[each], each])
+        chosen[each] = most[each]
     return chosen

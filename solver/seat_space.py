@@ -74,7 +74,7 @@ class SeatSpace:
         window = left.low, left.high
         allowed = []
         for of_kind, frame in zip(self._of_kinds, frames, strict=True):
-            fits = fitting(of_kind, frame, cutoffs, window, deadline)
+            fits, _ = fitting(of_kind, frame, cutoffs, window, deadline)
             allowed.append([own & every for own, every in zip(fits, left.allowed, strict=True)])
         exact = self._seating(False, deadline)
         if exact is not None:
@@ -110,7 +110,8 @@ class SeatSpace:
             sweep_seats(network, pool, cutoffs.makespan, deadline)
         if network is None or network.empty:
             return None
-        return Window(*network.window(), [np.any(each, axis=0) for each in zip(*network.allowed(), strict=True)])
+        low, high = network.window()
+        return Window(low, high, [np.any(each, axis=0) for each in zip(*network.allowed(), strict=True)], None)
 
     def refined(self, network: SeatNetwork, deadline: Deadline) -> SeatNetwork:
         """Tell locations apart in a network by kinds.

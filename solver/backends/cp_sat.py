@@ -14,10 +14,13 @@ from partita.solver.backends.base import Outcome
 from partita.solver.deadline import Deadline
 from partita.solver.program.scale import INTEGER, Scale
 
-FIRST_EFFORT, BRIEF_EFFORT = 1.6, 0.25
+FIRST_EFFORT = 1.6
 """Deterministic time that one strategy without linear relaxation gets first: most problems end there. What is found by
-then is handed back although it may not be the best, because what it rules out makes the rest easier. And all the time
-that a search gets which only breaks a tie."""
+then is handed back although it may not be the best, because what it rules out makes the rest easier."""
+
+BRIEF_EFFORT, BRIEF_CONFLICTS = 0.25, 4_000
+"""Deterministic time and conflicts that a search gets which only breaks a tie; conflicts of few long sums hardly count
+as time, but take it."""
 
 STRATEGIES = 8
 """Least number of strategies that then take turns, in steps that do not depend on the machine's speed: the same run
@@ -91,6 +94,8 @@ class CpSatSolver(pulp.LpSolver):  # type: ignore[misc]
             solver.parameters.linearization_level = 1 if workers > 1 else 0
             solver.parameters.max_time_in_seconds = max(0.01, ends - monotonic())
             solver.parameters.max_deterministic_time = effort
+            if effort == BRIEF_EFFORT:
+                solver.parameters.max_number_of_conflicts = BRIEF_CONFLICTS
             solver.parameters.relative_gap_limit = 0.0
             _distrust(solver.parameters)
             solver.best_bound_callback = lambda bound: self._on_bound(round(bound))

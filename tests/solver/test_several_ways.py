@@ -1,5 +1,7 @@
 """Tests plans for several kinds of device and with a choice of recompute, by hand."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,9 @@ from partita.models.document import validate
 from partita.models.errors import InvalidInput
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
+from partita.solver.arrays import BoolArray, IntArray
 from partita.solver.planner import plan_problem
-from partita.solver.recompute import Item, cheapest_cover
+from partita.solver.recompute import cheapest_cover, greedy_cover
 from partita.solver.review import evaluate_plan
 from strategies import Json
 
@@ -108,23 +111,34 @@ def test_no_choice_where_the_backward_pass_is_split(schedule: str, recompute: st
         choosing(recompute, 25, schedule=schedule, num_stages=4)
 
 
+def every_cover(saved: IntArray, cost: IntArray, possible: BoolArray) -> tuple[IntArray, IntArray]:
+    """Give what all choices of options save and cost."""
+    ways = np.array(list(product(range(-1, len(saved)), repeat=saved.shape[1])))
+    layer = np.arange(saved.shape[1])
+    there = ((ways < 0) | possible[ways, layer]).all(axis=1)
+    kept = ways[there]
+    return (
+        np.where(kept < 0, 0, saved[kept, layer]).sum(axis=1),
+        np.where(kept < 0, 0, cost[kept, layer]).sum(axis=1),
+    )
+
+
 @pytest.mark.parametrize("seed", range(40))
-def test_the_cheapest_cover(seed: int) -> None:
-    """Tests the knapsack against trying everything."""
+def test_covers(seed: int) -> None:
+    """Tests the knapsack against trying everything, and that the guess saves as much."""
     random = np.random.default_rng(seed)
-    items = [
-        [Item(0, 0, 0), *(Item(int(random.integers(0, 9)), float(random.integers(0, 9)), k) for k in (1, 2))]
-        for _ in range(5)
-    ]
+    saved, cost, possible = (random.integers(0, 9, (2, 5)), random.integers(0, 9, (2, 5)), random.random((2, 5)) < 0.8)
     needed = int(random.integers(1, 30))
-    every = np.array(np.meshgrid(*[range(3)] * 5)).reshape(5, -1).T
-    saved = np.array([sum(items[i][o].saved for i, o in enumerate(row)) for row in every])
-    cost = np.array([sum(items[i][o].cost for i, o in enumerate(row)) for row in every])
-    chosen = cheapest_cover(items, needed)
-    found = sum(items[i][o].cost for i, o in enumerate(chosen)), sum(items[i][o].saved for i, o in enumerate(chosen))
-    enough = saved >= min(needed, int(saved.max()))
-    assert found[1] >= min(needed, int(saved.max()))
-    assert found[0] == cost[enough].min()
+    all_saved, all_cost = every_cover(saved, cost, possible)
+    most = min(needed, int(all_saved.max()))
+    found = []
+    for cover in (cheapest_cover, greedy_cover):
+        chosen = cover(saved, cost, possible & (saved > 0), needed)
+        changed = np.flatnonzero(chosen >= 0)
+        assert possible[chosen[changed], changed].all()
+        assert saved[chosen[changed], changed].sum() >= most
+        found.append(cost[chosen[changed], changed].sum())
+    assert found[0] == all_cost[all_saved >= most].min() <= found[1]
 
 
 @pytest.mark.parametrize("objective", ["iteration_time", "bottleneck_time", "peak_memory"])
@@ -158,6 +172,7 @@ def test_memory_first_chooses_as_for_memory_alone() -> None:
 
 def test_many_layers_on_a_stage_are_chosen_by_what_they_save() -> None:
     """Tests that for many layers enough is saved, by the cheapest first."""
-    items = [[Item(0, 0, 0), Item(2, 1.0 + layer, 1)] for layer in range(100)]
-    assert cheapest_cover(items, 7) == [1] * 4 + [0] * 96
-    assert cheapest_cover(items, 10**6) == [1] * 100
+    saved, cost, possible = np.full((1, 100), 2), np.arange(1.0, 101.0)[None], np.full((1, 100), True)
+    for cover in (cheapest_cover, greedy_cover):
+        assert cover(saved, cost, possible, 7).tolist() == [0] * 4 + [-1] * 96
+        assert cover(saved, cost, possible, 10**6).tolist() == [0] * 100
