@@ -108,7 +108,7 @@ class SavingTimes:
             priced = multiplier * room
             bound = sums[ends][None, :] - sums[starts][:, None] - priced
             bound -= SAFETY * (sums[-1] + np.abs(priced))
-            np.maximum(found, np.floor(bound).astype(np.int64), out=found)
+            np.maximum(found, np.floor(np.maximum(bound, 0)).astype(np.int64), out=found)
         return found
 
     def exactly(self, start: int, ends: IntArray, room: IntArray) -> IntArray:
