@@ -6,6 +6,8 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
+from partita.models.field_descriptions import describe_fields
+
 Item = TypeVar("Item")
 
 Many = Annotated[tuple[Item, ...], Strict(False)]
@@ -26,6 +28,7 @@ class Model(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
         serialize_by_alias=True,
+        json_schema_extra=describe_fields,
     )
 
 

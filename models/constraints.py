@@ -19,13 +19,16 @@ class Constraints(Model):
     ----------
     pins
         The stage of a layer, by the layer's name.
-    together, apart
-        Groups of layers on one stage; groups of layers on stages that all differ.
+    together
+        Groups of layers, each on one stage.
+    apart
+        Groups of layers on stages that all differ.
     cut_after
         The only layers after which a boundary may lie; None means after any.
     recompute
-        ``none``; the name of an option that every layer having it uses; ``choose`` for each layer; ``stage`` for each
-        stage.
+        ``none``; the ``recompute`` of options of layers, such as ``full``, which every layer that has it uses;
+        ``choose``: each layer runs as it stands or by one of its options with a ``recompute``, whichever makes the best
+        plan; ``stage``: the same choice for all layers of a stage.
     """
 
     pins: dict[Name, Position] = Field(default={}, max_length=MAX_LAYERS)

@@ -122,7 +122,8 @@ class Layer(Model):
     output_bytes
         Bytes of the tensor to the next layer; only where the model lists no tensors.
     options
-        Other measured ways to run the layer.
+        Other measured ways to run the layer, each with what it is for: a kind of device, a kind of recompute, a degree
+        of tensor parallelism, a scenario or a microbatch size.
     """
 
     name: Name

@@ -69,7 +69,13 @@ class Link(Model):
 
 
 class ExplicitLink(Link):
-    """An exception: the link between two nodes (``node0``) or two devices (``node0:5``)."""
+    """An exception to what fabrics and uplinks give.
+
+    Attributes
+    ----------
+    between
+        Its ends: two nodes (``node0``) or two devices (``node0:5``).
+    """
 
     between: Annotated[Many[Name], Field(min_length=2, max_length=2), at_most(2, "ends of a link")]
 

@@ -11,7 +11,15 @@ Spread = Annotated[float, Field(ge=0)]
 
 
 class InputTensor(Model):
-    """An example input: the shape of one microbatch, and the type of its elements."""
+    """An example input.
+
+    Attributes
+    ----------
+    shape
+        That of one microbatch.
+    dtype
+        The type of its elements.
+    """
 
     shape: Annotated[Many[Position], at_most(64, "dimensions")]
     dtype: Name

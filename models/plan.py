@@ -18,9 +18,16 @@ from partita.models.tensor import LayerNames
 
 
 class GivenStage(Model):
-    """One stage: the names of its layers and, where placed, of its devices (``node0:5``).
+    """One stage.
 
-    ``options`` names the option of recompute of its layers, where these are chosen; the others run as they stand.
+    Attributes
+    ----------
+    layers
+        The names of its layers.
+    options
+        The option of recompute of its layers, where these are chosen; the others run as they stand.
+    devices
+        Where it is placed, its devices (``node0:5``).
     """
 
     layers: LayerNames
@@ -36,7 +43,17 @@ CutPoint = Annotated[
 
 
 class GivenConfiguration(Model):
-    """The configuration that a plan is for, as in ``Candidate``; what is None may be any."""
+    """The configuration that a plan is for, as in ``Candidate``; what is None may be any.
+
+    Attributes
+    ----------
+    schedule
+        The order of the passes.
+    tensor_parallel, data_parallel, replicas_per_node
+        Degrees, and the replicas of a stage that share a node.
+    num_microbatches, microbatch_size
+        Microbatches of an iteration in each replica, and samples of a microbatch.
+    """
 
     schedule: Schedule | None = None
     tensor_parallel: Count | None = None

@@ -41,8 +41,12 @@ class Problem(Model):
     ----------
     model, cluster, training
         The layers and their costs; the machines; how the model is trained.
-    scenarios, over_scenarios
-        Kinds of batch that alternate; memory must fit in all of them, and times are the mean over them, or the longest.
+    scenarios
+        Kinds of batch that alternate, with shares that add up to 1. Memory must fit in all of them; options of layers,
+        tensors and shared activations that name a scenario give what differs in it.
+    over_scenarios
+        ``expected``: times are the means over the scenarios, by share. ``worst``: they are those of the scenario with
+        the longest iteration.
     objective, limits, constraints
         What a plan is judged by, what it must not exceed, and what else is demanded.
     search

@@ -32,7 +32,15 @@ class Resharding(Model):
 
 
 class TensorOption(Model):
-    """The bytes of a tensor, and those of its gradient, in one scenario; None means as many as ``bytes``."""
+    """A tensor in one scenario.
+
+    Attributes
+    ----------
+    scenario
+        The scenario's name.
+    bytes, gradient_bytes
+        Bytes of the tensor for one microbatch, and those of its gradient; None means as many as ``bytes``.
+    """
 
     scenario: Name
     bytes: Bytes
@@ -40,7 +48,15 @@ class TensorOption(Model):
 
 
 class StorageOption(Model):
-    """The bytes of a saved storage in one scenario."""
+    """A saved storage in one scenario.
+
+    Attributes
+    ----------
+    scenario
+        The scenario's name.
+    bytes
+        What it holds for one microbatch.
+    """
 
     scenario: Name
     bytes: Bytes
@@ -116,7 +132,17 @@ class Tensor(Model):
 
 
 class Weight(Model):
-    """Weights with a name; with two or more layers they are tied. ``bytes`` are those of one copy."""
+    """Weights with a name.
+
+    Attributes
+    ----------
+    name
+        Unique among weights.
+    bytes
+        Those of one copy.
+    layers
+        Who uses them; with two or more layers they are tied.
+    """
 
     name: Name
     bytes: Bytes
@@ -124,9 +150,18 @@ class Weight(Model):
 
 
 class Buffer(Model):
-    """State that is not trained, such as running statistics; ``mutated`` where the forward pass writes to it.
+    """State that is not trained, such as running statistics.
 
-    ``bytes`` are those of one copy.
+    Attributes
+    ----------
+    name
+        Unique among buffers.
+    bytes
+        Those of one copy.
+    layers
+        Who uses it.
+    mutated
+        Whether the forward pass writes to it.
     """
 
     name: Name
@@ -138,8 +173,14 @@ class Buffer(Model):
 class SharedActivation(Model):
     """One saved storage with several savers, counted once on every stage that holds one of them.
 
-    ``bytes`` are those of one microbatch and not part of any layer's ``activation_bytes``; ``options`` give others for
-    scenarios.
+    Attributes
+    ----------
+    bytes
+        Those of one microbatch, not part of any layer's ``activation_bytes``.
+    layers
+        Who saves it.
+    options
+        Other bytes, by scenario.
     """
 
     bytes: Bytes

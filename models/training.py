@@ -91,16 +91,22 @@ class Training(Model):
     num_stages
         Stages of the whole pipeline (with several chunks per rank: all of them); a list to choose from; None for any
         number that fits.
-    num_microbatches, microbatch_size
-        Microbatches of an iteration in each replica, and samples of a microbatch; lists to choose from. With
-        ``global_batch_size``, ``num_microbatches`` may be None: it then follows. Costs of layers are for the first
-        ``microbatch_size``; at another one they come from the options that name it, or else are in proportion.
+    num_microbatches
+        Microbatches of an iteration in each replica; a list to choose from. With ``global_batch_size`` it may be None:
+        it then follows.
+    microbatch_size
+        Samples of a microbatch; a list to choose from. Costs of layers are for the first of them; at another one they
+        come from the options that name it, or else are in proportion.
     global_batch_size
-        Samples of an iteration over all replicas; only what multiplies to it is chosen from. None: not fixed.
+        Samples of an iteration over all replicas: only configurations in which ``num_microbatches`` x
+        ``microbatch_size`` x ``data_parallel`` is this number are considered. None: not fixed.
     sequence_length
         Tokens of a sample.
-    tensor_parallel, data_parallel
-        Degrees, or lists to choose from.
+    tensor_parallel
+        Devices that share every layer of a stage, inside a node; a list to choose from. Costs come from the options of
+        layers that name the degree, or else are as given.
+    data_parallel
+        Replicas of every stage, each with microbatches of its own; a list to choose from.
     replicas_per_node
         How many replicas of a stage share a node, where they are on several; a list to choose from, None for any.
     gradient_overlap

@@ -10,9 +10,28 @@ from typing import get_args
 
 import pytest
 
+from partita.models.answer import Answer
+from partita.models.document import validate
+from partita.models.merge_patch import merged
+from partita.models.problem import Problem
 from partita.models.schedule import Schedule, ScheduleKind
+from partita.service.reports.wording import seconds
+from partita.solver.planner import plan_problem
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+PROSE = " ".join(README.split())
+
+
+def patched(heading: str) -> Answer:
+    """Plan the README's problem with the patch that stands under a heading in bold."""
+    problem = re.search(r"cat > problem.json <<'END'\n(.*?)\nEND\n", README, re.DOTALL)
+    patch = re.search(rf"\*\*{heading}\.\*\* .*?```json\n(.*?)\n```", README, re.DOTALL)
+    assert problem and patch
+    answer = plan_problem(validate(Problem, merged(json.loads(problem[1]), json.loads(patch[1]))))
+    assert answer.status == "optimal"
+    return answer
 
 
 def shell(commands: str, folder: Path) -> str:
@@ -92,6 +111,47 @@ def test_the_orders_are_orders(tmp_path: Path) -> None:
     printed = shell(whole, tmp_path)
     first = (tmp_path / "first.txt").read_text(encoding="utf-8")
     assert printed == first.replace("1f1b", "custom")
+
+
+def test_recompute_is_chosen() -> None:
+    """Tests that the patch with recompute has the best plan that the text names."""
+    best = patched("Recompute").candidates[0]
+    ((layer, option),) = [pair for stage in best.stages for pair in stage.options.items()]
+    said = f"`{layer}` runs by `{option}`, which `options` of its stage says: {seconds(best.metrics.iteration_time_s)}."
+    assert said in PROSE
+
+
+def test_degrees_are_chosen() -> None:
+    """Tests that the patch with lists of degrees spans the configurations that the text counts, and has its best."""
+    answer = patched("Degrees and a batch")
+    best = answer.candidates[0]
+    assert (best.tensor_parallel, best.replicas_per_node) == (1, best.data_parallel)
+    said = (
+        f"Of the {len(answer.schedules)} configurations the best has {len(best.stages)} stages, "
+        f"{best.data_parallel} replicas of each on one node and {best.num_microbatches} microbatches of "
+        f"{best.microbatch_size} sample: {seconds(best.metrics.iteration_time_s)}."
+    )
+    assert said in PROSE
+
+
+def test_scenarios_are_weighed() -> None:
+    """Tests that the patch with scenarios takes as long as the text says, and that the faster plan does not fit."""
+    answer = patched("Scenarios")
+    best, other = answer.candidates[0], answer.baselines["balanced_time"]
+    times = {each.name: seconds(each.metrics.iteration_time_s) for each in best.scenarios}
+    mean = seconds(best.metrics.iteration_time_s)
+    assert f"takes {times['short']} when it is `short` and {times['long']} when it is `long`, {mean} on" in PROSE
+    assert other.stage_sizes == (2, 1) and not other.fits
+    assert other.metrics.iteration_time_s < best.metrics.iteration_time_s
+
+
+def test_two_kinds_of_device_are_used() -> None:
+    """Tests that the patch with two kinds of device has the stages that the text names."""
+    best = patched("Two kinds of device").candidates[0]
+    assert [stage.device for stage in best.stages] == ["old", "old", "card", "card"]
+    *sizes, last = [str(len(stage.layers)) for stage in best.stages]
+    said = f"has {len(best.stages)} stages of {', '.join(sizes)} and {last} layers, the first two on the slow node: "
+    assert said + seconds(best.metrics.iteration_time_s) in PROSE
 
 
 @pytest.mark.slow

@@ -133,10 +133,11 @@ def _schema(name: str, schema: Document) -> str:
     required = schema.get("required", [])
     rows = "".join(
         f"<tr><td><code>{escape(field)}</code></td><td>{_type(part)}</td>"
-        f"<td>{_default(field in required, part)}</td></tr>"
+        f"<td>{_default(field in required, part)}</td><td>{escape(part.get('description', ''))}</td></tr>"
         for field, part in schema.get("properties", {}).items()
     )
-    table = f"<table><tr><th>Field</th><th>Type</th><th>Default</th></tr>{rows}</table>" if rows else _type(schema)
+    head = "<tr><th>Field</th><th>Type</th><th>Default</th><th>Meaning</th></tr>"
+    table = f"<table>{head}{rows}</table>" if rows else _type(schema)
     return (
         f'<details id="schema-{escape(name)}"><summary><code>{escape(name)}</code></summary>'
         f"<pre>{escape(schema.get('description', ''))}</pre>{table}</details>"

@@ -121,11 +121,104 @@ CONFLICT: dict[str, Any] = CHAIN | {
 }
 """A limit and a pin that could be kept one by one: the answer says so, and by how much to raise the limit."""
 
+RECOMPUTE: dict[str, Any] = CHAIN | {
+    "model": {
+        "name": "chain of six blocks, each measured in three ways",
+        "layers": [
+            {
+                "name": f"block.{number}",
+                "forward_s": 0.010,
+                "backward_s": 0.020,
+                "weight_bytes": "400MB",
+                "activation_bytes": "5GB",
+                "output_bytes": "32MB",
+                "options": [
+                    {"recompute": "full", "backward_s": 0.030, "activation_bytes": "32MB"},
+                    {"recompute": "selective", "backward_s": 0.022, "activation_bytes": "3GB"},
+                ],
+            }
+            for number in range(6)
+        ],
+    },
+    "limits": {"peak_memory_bytes": "32GB"},
+    "constraints": {"recompute": "choose"},
+}
+"""A chain in which each layer is recomputed by one of two options or not at all, so that memory suffices."""
+
+DEGREES: dict[str, Any] = CHAIN | {
+    "model": {
+        "name": "chain of four blocks at two degrees of tensor parallelism",
+        "layers": [
+            {
+                "name": f"block.{number}",
+                "forward_s": 0.020,
+                "backward_s": 0.040,
+                "weight_bytes": "2GB",
+                "activation_bytes": "3GB",
+                "output_bytes": "32MB",
+                "options": [
+                    {
+                        "tensor_parallel": 2,
+                        "forward_s": 0.012,
+                        "backward_s": 0.023,
+                        "weight_bytes": "1GB",
+                        "activation_bytes": "1500MB",
+                    }
+                ],
+            }
+            for number in range(4)
+        ],
+    },
+    "training": {
+        "schedule": "1f1b",
+        "num_stages": [1, 2, 4],
+        "tensor_parallel": [1, 2],
+        "data_parallel": [1, 2, 4],
+        "microbatch_size": [1, 2],
+        "global_batch_size": 32,
+        "sequence_length": 2048,
+    },
+}
+"""Lists of degrees and of microbatch sizes, of which those with a global batch of 32 samples are compared."""
+
+SCENARIOS: dict[str, Any] = CHAIN | {
+    "model": {
+        "name": "chain of six blocks with short and long sequences",
+        "layers": [
+            {
+                "name": f"block.{number}",
+                "forward_s": 0.010,
+                "backward_s": 0.020,
+                "weight_bytes": "400MB",
+                "activation_bytes": "1GB",
+                "output_bytes": "16MB",
+                "options": [
+                    {
+                        "scenario": "long",
+                        "forward_s": 0.030 + 0.005 * number,
+                        "backward_s": 0.060 + 0.010 * number,
+                        "activation_bytes": "4GB",
+                    }
+                ],
+            }
+            for number in range(6)
+        ],
+    },
+    "scenarios": [
+        {"name": "short", "share": 0.75, "sequence_length": 1024},
+        {"name": "long", "share": 0.25, "sequence_length": 4096},
+    ],
+}
+"""A chain whose iterations are of one of two kinds: the mean time counts, and memory must suffice for both."""
+
 PLANS: dict[str, dict[str, Any]] = {
     "chain": {"summary": "A chain of six layers on three of four devices", "value": CHAIN},
     "graph": {"summary": "A graph with a skip and a tied head on two nodes", "value": GRAPH},
     "schedules": {"summary": "Four schedules compared, best first", "value": COMPARISON},
     "replan": {"summary": "A plan in use, kept unless the best is better by 10 %", "value": REPLAN},
+    "recompute": {"summary": "Recompute chosen for every layer", "value": RECOMPUTE},
+    "degrees": {"summary": "Parallel degrees and microbatch size chosen for a global batch", "value": DEGREES},
+    "scenarios": {"summary": "Short and long sequences, by their shares of the iterations", "value": SCENARIOS},
     "lexicographic": {
         "summary": "The fewest devices, then the shortest iteration with them",
         "value": {

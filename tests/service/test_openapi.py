@@ -1,6 +1,7 @@
 """The description of the service: true, complete, and with examples that work."""
 
 import re
+from html import escape
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -8,8 +9,10 @@ import pytest
 from api_calls import call, document_in
 from batch_calls import results
 
+from partita.models.constraints import Constraints
 from partita.service.api import examples
 from partita.service.api.app import ROUTERS
+from partita.service.api.docs_page import render
 from partita.service.api.openapi import openapi_document
 from partita.service.problem_document import KINDS
 from partita.service.settings import Settings
@@ -28,6 +31,9 @@ EXPECTED = {
     "graph": "optimal",
     "schedules": "optimal",
     "replan": "feasible",
+    "recompute": "optimal",
+    "degrees": "optimal",
+    "scenarios": "optimal",
     "lexicographic": "optimal",
     "time_and_memory": "complete",
     "variants": "optimal",
@@ -73,6 +79,35 @@ def test_the_plan_in_use_is_kept(real_client):
     found = real_client.post("/v1/plans", json=examples.REPLAN, headers=PATIENT).json()
     assert [len(stage["layers"]) for stage in found["candidates"][0]["stages"]] == [3, 1, 2]
     assert found["warnings"][-1].startswith("search.keep stays in front")
+
+
+def test_choices_are_made(real_client):
+    """Tests that the examples of recompute, degrees and scenarios are answered with what each of them is about."""
+    found = {
+        name: real_client.post("/v1/plans", json=examples.PLANS[name]["value"], headers=PATIENT).json()
+        for name in ("recompute", "degrees", "scenarios")
+    }
+    options = [stage["options"] for stage in found["recompute"]["candidates"][0]["stages"]]
+    assert any("selective" in stage.values() for stage in options) and not all(options)
+    best = found["degrees"]["candidates"][0]
+    assert best["num_microbatches"] * best["microbatch_size"] * best["data_parallel"] == 32
+    assert len({(each["tensor_parallel"], each["data_parallel"]) for each in found["degrees"]["schedules"]}) == 5
+    assert [each["name"] for each in found["scenarios"]["candidates"][0]["scenarios"]] == ["short", "long"]
+
+
+def test_fields_are_described():
+    """Tests that every field of a problem says what it means, and that the page shows it."""
+    schemas = DOCUMENT["components"]["schemas"]
+    body = DOCUMENT["paths"]["/v1/plans"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    todo, seen = [body["$ref"].rsplit("/", 1)[1]], set()
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        for field, part in schemas[name].get("properties", {}).items():
+            assert part.get("description"), f"{name}.{field}"
+        todo += set(re.findall(r"'#/components/schemas/([^']+)'", str(schemas[name]))) - seen
+    assert "Attributes" not in str(DOCUMENT)
+    assert escape(Constraints.model_json_schema()["properties"]["recompute"]["description"]) in render(DOCUMENT)
 
 
 def test_all_examples_are_shown():
