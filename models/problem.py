@@ -10,6 +10,7 @@ from partita.models.batching import rescaled, sized
 from partita.models.choices import Configured, TrainingChoice, choice_of, spreads
 from partita.models.cluster import Cluster
 from partita.models.constraints import Constraints
+from partita.models.degree_checks import no_room
 from partita.models.demands import check_demands
 from partita.models.document import read_json, validate
 from partita.models.errors import InvalidInput
@@ -23,7 +24,6 @@ from partita.models.problem_checks import (
     check_shares,
     check_sizes_of_scenarios,
     check_whole_backward,
-    no_room,
 )
 from partita.models.profile import ModelProfile
 from partita.models.quantities import as_choices

@@ -3,11 +3,9 @@
 from collections.abc import Collection, Sequence
 
 from partita.models.base import Faults
-from partita.models.cluster import Cluster
 from partita.models.naming import check_known, listing
 from partita.models.objective import Objective, metrics_of
 from partita.models.profile import ModelProfile
-from partita.models.quantities import as_choices
 from partita.models.schedule import Schedule
 from partita.models.training import Training
 
@@ -86,19 +84,3 @@ def check_batches(faults: Faults, training: Training, objective: Objective) -> N
         fields = ("num_microbatches", "microbatch_size", "data_parallel")
         field = next(each for each in fields if isinstance(getattr(training, each), tuple))
         faults.add(("training", field), detail, getattr(training, field), "batch")
-
-
-def no_room(cluster: Cluster, training: Training) -> str:
-    """Say why no choice of degrees fits on the nodes."""
-    largest, least = max(node.count for node in cluster.nodes), min(as_choices(training.tensor_parallel))
-    if least > largest:
-        return (
-            f"a group of {least} tensor-parallel devices stays inside a node, and the largest has {largest}; "
-            f"choose tensor_parallel of at most {largest}"
-        )
-    return (
-        f"no choice of tensor_parallel, data_parallel and replicas_per_node fits on nodes of up to {largest} devices: "
-        "every node of a stage holds replicas_per_node x tensor_parallel devices of it, and there are data_parallel / "
-        "replicas_per_node such nodes, equal and without links of their own; choose smaller degrees, or leave "
-        "replicas_per_node out"
-    )

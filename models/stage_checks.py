@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from partita.models.base import Faults
 from partita.models.cluster import Cluster
+from partita.models.degree_checks import degrees_fault
 from partita.models.profile import ModelProfile
 from partita.models.quantities import as_choices
 from partita.models.schedule import Schedule
@@ -69,12 +70,11 @@ def check_stages(faults: Faults, model: ModelProfile, cluster: Cluster, training
 
     A fault of one schedule among several points at that schedule; else at the number of stages or of microbatches.
     """
-    room = _room(model, cluster, training)
-    if room.ranks == 0:
-        degrees = f"{min(as_choices(training.tensor_parallel))} x {min(as_choices(training.data_parallel))}"
-        detail = f"tensor_parallel x data_parallel = {degrees} devices for a stage, but there are {cluster.num_devices}"
-        faults.add(("training",), f"{detail}; choose smaller degrees", code="too_few_devices")
+    fault = degrees_fault(cluster, training)
+    if fault is not None:
+        faults.add(*fault, code="too_few_devices")
         return
+    room = _room(model, cluster, training)
     for position, stages in enumerate(_asked(training)):
         if stages > room.layers:
             faults.add(_stages_place(training, position), _too_few_layers(stages, training, room), stages, TOO_MANY)

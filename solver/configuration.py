@@ -17,7 +17,7 @@ from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
 from partita.solver.deadline import Deadline, TimeOver
 from partita.solver.domains import Domains, any_stage, pinned, within_window, within_work
-from partita.solver.figures import MOST_TICKS, longest_time
+from partita.solver.figures import MOST_TICKS
 from partita.solver.first_plans import FirstPlans
 from partita.solver.local_search import learn
 from partita.solver.measure import graph_of
@@ -31,6 +31,7 @@ from partita.solver.seat_search import SeatSearch
 from partita.solver.seat_space import SeatSpace, seat_space
 from partita.solver.targets import WEIGHTED
 from partita.solver.tools import Tools
+from partita.solver.upper_bounds import longest_time
 from partita.solver.warm_start import Frame
 
 MOST_VARIABLES = 200_000

@@ -7,6 +7,7 @@ from seconds. Both go through the same code: ``Figures`` is the only thing that 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import fsum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -245,7 +246,7 @@ def sizes_of_ticks(instances: Sequence[Instance]) -> list[float]:
 
 def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, float]:
     """Give the seconds per tick that are fine enough, and those that are coarse enough for sums not to overflow."""
-    least, once, moved, after = _totals(instance, num_stages, cap)
+    least, once, moved, after = totals(instance, num_stages, cap)
     smallest = least if least > 0 else moved
     if smallest == 0:
         smallest = after
@@ -257,22 +258,27 @@ def _ticks(instance: Instance, num_stages: int, cap: float) -> tuple[float, floa
     return ACCURACY * smallest / roundings(instance, path), most / MAX_TICKS
 
 
-def longest_time(instance: Instance, figures: Figures, num_stages: int) -> int:
-    """Give a time that no plan exceeds: everything, one after the other, on the slowest paths; in ticks, capped."""
-    assert figures.tick is not None, "the solver counts in ticks"
-    _, once, moved, after = _totals(instance, num_stages, figures.cap)
-    hops = 4.0 * num_stages * (num_stages + len(instance.edges.producer))
-    latency = float(make_figures(instance, cap=figures.cap).latency[instance.topology.usable_classes].max())
-    seconds = instance.microbatches * (once + 4 * num_stages * moved + hops * latency) + after
-    rounded = roundings(instance, usual_path(instance, num_stages)) * num_stages
-    return int(min(seconds / figures.tick + rounded, MOST_TICKS))
+class Totals(NamedTuple):
+    """Seconds that everything takes together.
 
-
-def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, float, float, float]:
-    """Give the seconds of all layers once, at least and at most, of all tensors on the slowest path, and of the rest.
-
-    The rest is what follows a makespan.
+    Attributes
+    ----------
+    least, computing
+        Of all layers for one microbatch, at least and at most.
+    moved
+        Of all tensors for one microbatch, over one boundary of the slowest path.
+    after
+        Of what follows a makespan, at most.
     """
+
+    least: float
+    computing: float
+    moved: float
+    after: float
+
+
+def totals(instance: Instance, num_stages: int, cap: float) -> Totals:
+    """Add up the times of an instance, over its scenarios by their counts."""
     layers, figures = instance.ways.most, make_figures(instance, cap=cap)
     usable = instance.topology.usable_classes
     slowest = usable[int(np.argmin(figures.bandwidth[usable]))]
@@ -287,7 +293,7 @@ def _totals(instance: Instance, num_stages: int, cap: float) -> tuple[float, flo
     for sizes in shared + private:
         reduced += float(figures.reduction(sizes, 2, slowest, 2.0).sum())
     after = reduced * num_stages + latency * (2 + len(instance.weights.names)) + instance.factors.step_s
-    return _least_once(instance), once, moved, after * instance.trains
+    return Totals(_least_once(instance), once, moved, after * instance.trains)
 
 
 def _least_once(instance: Instance) -> float:

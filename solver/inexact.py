@@ -12,7 +12,7 @@ OUT_OF_FOCUS = (
 """Where fewer plans are given than there are."""
 
 COARSE = (
-    "the metrics of the weighted sum are too far apart to be added exactly: plans are told apart to within a fraction "
-    "of {:.2g} only; leave out what hardly counts"
+    "the weighted sum is counted in whole numbers of 64 bits, which have to hold the worst plan as well: plans are "
+    "told apart to within a fraction of {:.2g} only; leave out what hardly counts, or write a list of metrics"
 )
 """Of a weighted sum, with the fraction that it can be off."""

@@ -45,7 +45,8 @@ def keep_in_front(answer: Answer, session: Session, deadline: Deadline) -> Answe
         return kept
     part = stick.gain(ours, theirs) / abs(ours)
     name = stick.objective if isinstance(stick.objective, str) else "objective"
-    numbers = f"its {name} is {ours:.6g}, the best plan found has {theirs:.6g}, {100 * part:.3g} % better"
+    numbers = f"its {name} is {stick.words(ours)}, the best plan found has {stick.words(theirs)}"
+    numbers += f", {100 * part:.3g} % better"
     allowed = f"search.keep_if_within = {search.keep_if_within:g}"
     if part > search.keep_if_within:
         return _warned(answer, f"search.keep is replaced: {numbers}, more than {allowed}")

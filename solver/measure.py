@@ -113,12 +113,6 @@ def _rate(amount: float, time: float | int) -> float | None:
     return rate if isfinite(rate) else None
 
 
-def most_traffic(instance: Instance, num_stages: int) -> int:
-    """Bound the bytes between nodes in one iteration from above: every tensor across every boundary."""
-    sent = max(int(case.edges.total.sum()) for case in instance.cases)
-    return instance.microbatches * sent * num_stages
-
-
 def skips_stages(instance: Instance) -> bool:
     """Tell whether tensors may delay stages other than the next one.
 

@@ -200,12 +200,18 @@ def _fit(parts: Sequence[Part], spans: Mapping[str, Span]) -> bool:
 
 def _ratio(exact: Fraction, close: float) -> tuple[int, int]:
     """Give the smallest numerator and denominator that are close to a ratio."""
-    bound = 1
-    while True:
-        near = exact.limit_denominator(bound) if exact.denominator > bound else exact
-        if near > 0 and abs(near - exact) <= Fraction(close) * exact:
-            return near.numerator, near.denominator
-        bound *= 2
+    margin = Fraction(close) * exact
+    near = _simplest(exact - margin, exact + margin)
+    return near.numerator, near.denominator
+
+
+def _simplest(low: Fraction, high: Fraction) -> Fraction:
+    """Give the fraction between two positive ones that has the smallest numerator and denominator."""
+    whole = ceil(low)
+    if whole <= high:
+        return Fraction(whole)
+    below = whole - 1  # both have this whole part; what is left is turned over
+    return below + 1 / _simplest(1 / (high - below), 1 / (low - below))
 
 
 def _rounding(parts: Sequence[Part], worth: Mapping[str, Fraction], unit: Fraction, least: Fraction) -> float:

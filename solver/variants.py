@@ -13,12 +13,12 @@ from partita.models.schedule_rules import can_run
 from partita.solver.bounds import least_metric
 from partita.solver.equal_layers import equal_layers
 from partita.solver.evaluation import Evaluator
-from partita.solver.figures import common_tick, longest_time, make_figures, sizes_of_ticks
+from partita.solver.figures import common_tick, make_figures, sizes_of_ticks
 from partita.solver.grouping import Groups, group_layers
 from partita.solver.instance import Instance, build_instance
-from partita.solver.measure import most_traffic
 from partita.solver.plans import Judge
 from partita.solver.targets import TIMES, Span, make_targets
+from partita.solver.upper_bounds import longest_busy, longest_time, most_traffic
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def _most(judge: Judge, num_stages: int, metric: str) -> int:
         return judge.largest_memory
     if metric == "inter_node_bytes":
         return most_traffic(instance, num_stages)
-    return longest_time(instance, judge.figures, num_stages)
+    longest = longest_busy if metric == "bottleneck_time" else longest_time
+    return longest(instance, judge.figures, num_stages)
 
 
 def allowed_stage_counts(problem: Problem) -> list[int]:

@@ -15,6 +15,17 @@ MAXIMIZED = ("tokens_per_second",)
 """The objectives of which more is better."""
 
 
+UNITS = {
+    "iteration_time": "s",
+    "bottleneck_time": "s",
+    "peak_memory": "bytes",
+    "inter_node_bytes": "bytes",
+    "num_devices": "devices",
+    "tokens_per_second": "tokens/s",
+}
+"""Of every metric that an objective may name; a weighted sum has none."""
+
+
 class Yardstick:
     """Measures plans by one metric, or by one weighted sum of metrics.
 
@@ -56,6 +67,11 @@ class Yardstick:
         if self.maximizes:
             return -inf if metrics.tokens_per_second is None else -metrics.tokens_per_second
         return self.reported(metrics) or 0.0
+
+    def words(self, value: float) -> str:
+        """Write a value with its unit."""
+        unit = UNITS[self.objective] if isinstance(self.objective, str) else ""
+        return f"{value:.6g} {unit}".rstrip()
 
     def value(self, counted: float) -> float | None:
         """Give a counted value in the unit of the objective."""

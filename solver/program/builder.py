@@ -11,7 +11,6 @@ from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.grouping import Groups
 from partita.solver.instance import Instance
-from partita.solver.measure import most_traffic
 from partita.solver.plans import Plan
 from partita.solver.program.assignment import Assignment, add_apart, add_assignment
 from partita.solver.program.linear import Linear, Program, Variable
@@ -24,6 +23,7 @@ from partita.solver.program.traffic import TrafficRows
 from partita.solver.program.transfers import TransferBuilder
 from partita.solver.program.ways import WayRows
 from partita.solver.targets import Target
+from partita.solver.upper_bounds import most_traffic
 from partita.solver.warm_start import Frame
 
 

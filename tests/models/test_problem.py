@@ -51,7 +51,23 @@ def test_problems_do_not_change(two_layers: Any) -> None:
         ({"num_stages": 3, "tensor_parallel": 2}, "/training/num_stages", "the nearest number that works is 2"),
         ({"num_stages": 3, "data_parallel": [4, 2]}, "/training/num_stages", "the nearest number that works is 2"),
         ({"num_stages": 6, "schedule": "interleaved_1f1b"}, "/training/num_stages", "works is 4"),
-        ({"tensor_parallel": 2, "data_parallel": 4}, "/training", "2 x 4 devices for a stage, but there are 4"),
+        ({"tensor_parallel": 2, "data_parallel": 4}, "/training", "2 x 4 devices for a stage, but there are 4; choose"),
+        (
+            {"tensor_parallel": 3, "data_parallel": 2},
+            "/training",
+            "3 x 2 devices for a stage, but there are 4, in which 1",
+        ),
+        (
+            {"tensor_parallel": [8, 6], "num_stages": 3},
+            "/training/tensor_parallel",
+            "6 tensor-parallel devices stays inside a node, and the largest, 'node0', has 4; choose tensor_parallel of",
+        ),
+        (
+            {"data_parallel": [3, 8], "global_batch_size": 16, "num_microbatches": None},
+            "/training/global_batch_size",
+            "global_batch_size (16) leaves data_parallel 8 alone; they need 8 groups of 1 devices for a stage, and the "
+            "nodes have room for 4; choose another global_batch_size",
+        ),
         (
             {"schedule": {"kind": "custom", "orders": [[f"{r}F0"] for r in range(5)]}, "num_microbatches": 1},
             "/training/schedule/orders",
@@ -65,6 +81,19 @@ def test_every_stage_gets_a_layer_and_a_device(
     """Tests numbers of stages with five layers on four devices; both numbers and the nearest are told."""
     five_layers["training"].update(changes)
     assert detail in refused(five_layers)[pointer].detail
+
+
+def test_a_batch_that_leaves_degrees_without_room(five_layers: Any, refused: Any) -> None:
+    """Tests that the batch is named where a number of replicas that would fit does not go with it."""
+    node = five_layers["cluster"]["nodes"][0]
+    node["uplink"] = node["fabric"]
+    five_layers["cluster"]["nodes"].append({**node, "name": "other", "count": 1})
+    five_layers["training"] = {"schedule": "1f1b", "data_parallel": [4, 5], "global_batch_size": 10}
+    text = refused(five_layers)["/training"].detail
+    assert text.startswith("global_batch_size (10) leaves data_parallel 5 alone; no choice of tensor_parallel")
+    assert "choose smaller degrees, another global_batch_size, or leave replicas_per_node out" in text
+    five_layers["training"]["global_batch_size"] = 8
+    assert validate(Problem, five_layers).choices()
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_keep(file, tmp_path):
     assert partita("evaluate", problem, "1,2", "-o", path).exit_code == 0
     kept = json.loads(partita("plan", problem, "--keep", path, "--keep-if-within", "0.29", "--json").out)
     assert (sizes(kept), kept["status"]) == ([1, 2], "feasible")
-    assert kept["warnings"][-1].startswith("search.keep stays in front: its iteration_time is 21, the best plan found")
+    assert kept["warnings"][-1].startswith("search.keep stays in front: its iteration_time is 21 s, the best plan")
     replaced = json.loads(partita("plan", problem, "--keep", path, "--keep-if-within", "0.28", "--json").out)
     assert (sizes(replaced), replaced["status"]) == ([2, 1], "optimal")
     again = str(tmp_path / "again.json")

@@ -41,7 +41,7 @@ def test_a_plan_is_kept_within_the_fraction() -> None:
     assert (answer.status, answer.best_bound, answer.relative_gap) == ("feasible", 9.0, pytest.approx(0.1))
     assert answer.candidates[0].best_bound == 9.0
     assert (
-        "search.keep stays in front: its iteration_time is 10, the best plan found has 9, 10 % better, no"
+        "search.keep stays in front: its iteration_time is 10 s, the best plan found has 9 s, 10 % better, no"
         in (answer.warnings[-1])
     )
     assert answer.baselines["uniform"].stage_sizes == (3, 3)
@@ -54,7 +54,7 @@ def test_a_list_of_metrics_is_decided_by_the_first_that_differs() -> None:
     assert sizes(answer)[:2] == [[4, 2], [3, 3]]
     assert answer.status == "feasible"
     assert [(level.value, level.best_bound) for level in answer.levels] == [(2.0, 2.0), (10.0, 9.0)]
-    assert "iteration_time is 10, the best plan found has 9, 10 % better" in answer.warnings[-1]
+    assert "iteration_time is 10 s, the best plan found has 9 s, 10 % better" in answer.warnings[-1]
     assert sizes(replanned({"stage_sizes": [4, 2]}, 0.09, problem=lexicographic))[0] == [3, 3]
     with pytest.raises(InvalidInput, match="/search/keep_if_within: there is no plan to keep"):
         small_problem("ab", search={"keep_if_within": 0.1})

@@ -137,7 +137,7 @@ def test_baselines_have_the_best_configuration() -> None:
         ({"num_microbatches": None}, "/training/num_microbatches", "or global_batch_size"),
         ({"global_batch_size": 7, "microbatch_size": 2}, "/training/global_batch_size", "choose a multiple of 2"),
         ({"global_batch_size": 7, "num_microbatches": 2}, "/training/global_batch_size", "choose 2, or leave"),
-        ({"tensor_parallel": 4, "num_microbatches": 1}, "/training", "at most 2"),
+        ({"tensor_parallel": 4, "num_microbatches": 1}, "/training/tensor_parallel", "at most 2"),
         ({"data_parallel": 3, "num_microbatches": 1}, "/training", "replicas_per_node x tensor_parallel"),
         ({"data_parallel": [*range(1, 70)], "microbatch_size": [*range(1, 70)]}, "/training", "at most 4096"),
     ],
