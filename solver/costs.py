@@ -94,8 +94,12 @@ def sum_by(groups: IntArray, values: npt.NDArray[Number], size: int) -> npt.NDAr
     return total
 
 
-def carried(instance: Instance, stage: IntArray, pairs: IntArray) -> Traffic:
-    """List what travels between which stages.
+Routes = tuple[IntArray, IntArray]
+"""Tensors and the pairs of stages that they pass, one entry for each of them, shapes (X,) and (X,)."""
+
+
+def routes(instance: Instance, stage: IntArray, pairs: IntArray) -> Routes:
+    """Give which tensors pass between which stages, in every scenario the same.
 
     With relay, and between neighbors, a tensor crosses every boundary between its producer's stage and its last
     consumer's; with direct and host it goes once to every other stage that holds a consumer.
@@ -107,14 +111,14 @@ def carried(instance: Instance, stage: IntArray, pairs: IntArray) -> Traffic:
     numbers[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
     tensor, ends = _destinations(instance, stage)
     pair = numbers[ends.min(axis=1), ends.max(axis=1)]
-    return _both_passes(instance, tensor, pair)
+    return tensor, pair
 
 
-def _relayed(instance: Instance, stage: IntArray) -> Traffic:
+def _relayed(instance: Instance, stage: IntArray) -> Routes:
     edges = instance.edges
     if not edges.consumers:
         none = np.zeros(0, dtype=np.int64)
-        return Traffic(none, none, none)
+        return none, none
     flat, starts = _flat_consumers(instance)
     made = stage[edges.producer]
     first = np.minimum(made, np.minimum.reduceat(stage[flat], starts))
@@ -122,7 +126,7 @@ def _relayed(instance: Instance, stage: IntArray) -> Traffic:
     hops = last - first
     tensor = np.repeat(np.arange(len(made)), hops)
     offset = np.arange(len(tensor)) - np.repeat(np.cumsum(hops) - hops, hops)
-    return _both_passes(instance, tensor, np.repeat(first, hops) + offset)
+    return tensor, np.repeat(first, hops) + offset
 
 
 def _flat_consumers(instance: Instance) -> tuple[IntArray, IntArray]:
@@ -144,7 +148,7 @@ def _destinations(instance: Instance, stage: IntArray) -> tuple[IntArray, IntArr
 
 
 def _both_passes(instance: Instance, tensor: IntArray, pair: IntArray) -> Traffic:
-    """List the ways of tensors for the passes that move them."""
+    """List what travels between which stages in the passes that move it."""
     forward = instance.edges.ordered[tensor]
     backward = ~forward | (instance.edges.backward_bytes[tensor] > 0)
     backward &= instance.trains
@@ -156,11 +160,11 @@ def _both_passes(instance: Instance, tensor: IntArray, pair: IntArray) -> Traffi
 
 
 def transfers(
-    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, graph: EventGraph
+    instance: Instance, figures: Figures, stage: IntArray, location: IntArray, graph: EventGraph, taken: Routes
 ) -> Transfers:
-    """Price everything that is carried between stages; between two stages of one rank nothing is sent."""
+    """Price everything that is carried between stages, by these routes; between stages of a rank nothing is sent."""
     pairs, rank_of = graph.pairs, graph.pipeline.rank_of
-    traffic = carried(instance, stage, pairs)
+    traffic = _both_passes(instance, *taken)
     edges, size = instance.edges, len(pairs)
     ends = location[rank_of[pairs]]
     if instance.routing == "host":  # either side reaches the host over its own fabric

@@ -3,6 +3,8 @@
 Nothing leaves the solver that was not computed here.
 """
 
+from functools import cached_property
+
 import numpy as np
 
 from partita.models.answer import Candidate
@@ -14,7 +16,7 @@ from partita.solver.costs import LayerPlan, StageMemory, Traffic, held, sum_by
 from partita.solver.figures import Figures, make_figures
 from partita.solver.instance import Instance
 from partita.solver.link_simulation import queued_makespan
-from partita.solver.measure import Measures, graph_of, measure
+from partita.solver.measure import Measures, graph_of, measure, measure_cases
 from partita.solver.replicas import synchronised_bytes
 from partita.solver.topology import NO_PATH
 
@@ -80,7 +82,13 @@ class Evaluator:
         """
         if self.instance.several:
             return self._over_scenarios(plan, rank, devices)
-        measures, training = self.measures(plan), self.instance.problem.training
+        return self._report(plan, rank, devices, self.measures(plan))
+
+    def _report(
+        self, plan: LayerPlan, rank: int, devices: list[tuple[str, ...]] | None, measures: Measures
+    ) -> Candidate:
+        """Give the full report of a measured plan, where there is one scenario at most."""
+        training = self.instance.problem.training
         placed = self.instance.topology.devices(plan.location) if devices is None else devices
         return Candidate(
             rank=rank,
@@ -96,17 +104,22 @@ class Evaluator:
             tied_weights=self._tied_weights(plan.stage, measures.memory[0].rank_of),
         )
 
+    @cached_property
+    def _each(self) -> list["Evaluator"]:
+        """The evaluators of the scenarios, each by itself."""
+        return [Evaluator(case) for case in self.instance.cases]
+
     def _over_scenarios(self, plan: LayerPlan, rank: int, devices: list[tuple[str, ...]] | None) -> Candidate:
-        each = [Evaluator(case).candidate(plan, rank, devices) for case in self.instance.cases]
-        scenarios = self.instance.problem.scenarios
-        longest = max(range(len(each)), key=lambda number: each[number].metrics.iteration_time_s)
+        whole, scenarios = self.measures(plan), self.instance.problem.scenarios
+        each = measure_cases(self.instance, [own.figures for own in self._each], plan, whole)
         results = tuple(
-            ScenarioResult(name=scenario.name, share=scenario.share, metrics=candidate.metrics)
-            for scenario, candidate in zip(scenarios, each, strict=True)
+            ScenarioResult(name=scenario.name, share=scenario.share, metrics=own.metrics(measures, plan.location))
+            for scenario, own, measures in zip(scenarios, self._each, each, strict=True)
         )
-        metrics = self.metrics(self.measures(plan), plan.location)
-        name = scenarios[longest].name
-        return each[longest].model_copy(update={"metrics": metrics, "scenario": name, "scenarios": results})
+        longest = max(range(len(each)), key=lambda number: results[number].metrics.iteration_time_s)
+        report = self._each[longest]._report(plan, rank, devices, each[longest])
+        metrics, name = self.metrics(whole, plan.location), scenarios[longest].name
+        return report.model_copy(update={"metrics": metrics, "scenario": name, "scenarios": results})
 
     def _stages(self, plan: LayerPlan, devices: list[tuple[str, ...]], measures: Measures) -> tuple[Stage, ...]:
         instance, stage = self.instance, plan.stage

@@ -305,7 +305,7 @@ def _build(problem: Problem, topology: Topology) -> Instance:
         topology=topology,
         factors=factors,
     )
-    _refuse_uncountable(instance)
+    refuse_uncountable(instance)
     return instance
 
 
@@ -369,7 +369,7 @@ def _refuse_other_weights(cases: Sequence[Instance]) -> None:
             raise InvalidInput.at(f"/model/layers/{layer}/options", detail, None, "weight_bytes")
 
 
-def _refuse_uncountable(instance: Instance) -> None:
+def refuse_uncountable(instance: Instance) -> None:
     """Refuse a model whose bytes, with every microbatch in flight, could overflow a 64-bit sum."""
     layers, in_flight = instance.ways.most, float(instance.microbatches)
     once: list[npt.NDArray[Any]] = [layers.weight, layers.gradient, layers.optimizer, layers.workspace, layers.buffer]

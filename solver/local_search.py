@@ -20,7 +20,7 @@ MOST_MEASURED = 4096
 """Most plans that one search measures."""
 
 BATCH, BATCH_CHOOSING = 64, 8
-"""Plans measured at once; where recompute is chosen for each of them, which takes longer."""
+"""Plans measured at once; where recompute is chosen for each of them, which takes longer. By all scenarios together."""
 
 MOST_CUTS = 400
 """Path cuts that neighbors may add to a pool."""
@@ -119,7 +119,8 @@ class LocalSearch:
 
     def _in_batches(self, rows: IntArray, useful: npt.NDArray[np.bool_]) -> Iterator[IntArray]:
         kept = rows[useful]
-        size = BATCH_CHOOSING if self._judge.instance.ways.choosable else BATCH
+        instance = self._judge.instance
+        size = max(1, (BATCH_CHOOSING if instance.ways.choosable else BATCH) // len(instance.cases))
         for first in range(0, len(kept), size):
             yield kept[first : first + size]
 

@@ -7,7 +7,17 @@ from math import inf, isfinite
 import numpy as np
 
 from partita.solver.arrays import IntArray, Times
-from partita.solver.costs import LayerPlan, StageMemory, Transfers, held, stage_memory, sum_by, transfers
+from partita.solver.costs import (
+    LayerPlan,
+    Routes,
+    StageMemory,
+    Transfers,
+    held,
+    routes,
+    stage_memory,
+    sum_by,
+    transfers,
+)
 from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
@@ -132,14 +142,21 @@ def graph_of(instance: Instance, num_stages: int) -> EventGraph:
     return instance.graphs[num_stages]
 
 
-def stage_times(instance: Instance, figures: Figures, plan: LayerPlan, graph: EventGraph) -> StageTimes:
-    """Price the stages and transfers of a plan in one scenario."""
+def times_by_case(
+    cases: Sequence[tuple[Instance, Figures]], plan: LayerPlan, graph: EventGraph
+) -> tuple[StageTimes, ...]:
+    """Price the stages and transfers of a plan in scenarios, which have figures of their own."""
+    taken = routes(cases[0][0], plan.stage, graph.pairs)
+    return tuple(_stage_times(case, own, plan, graph, taken) for case, own in cases)
+
+
+def _stage_times(instance: Instance, figures: Figures, plan: LayerPlan, graph: EventGraph, taken: Routes) -> StageTimes:
     size = graph.num_stages
     kind = plan.kind(instance, graph.pipeline.rank_of)
     passes = np.stack(
         [sum_by(plan.stage, each, size) for each in figures.passes_by(graph.num_passes, kind, plan.option)]
     )
-    moved = transfers(instance, figures, plan.stage, plan.location, graph)
+    moved = transfers(instance, figures, plan.stage, plan.location, graph, taken)
     busy = passes
     if instance.blocking:
         busy = passes.copy()
@@ -209,7 +226,7 @@ def measure(
     """Measure plans that all have this number of stages."""
     graph = graph_of(instance, num_stages)
     cases = list(zip(instance.cases, figures.cases, strict=True))
-    batch = [tuple(stage_times(case, own, plan, graph) for case, own in cases) for plan in plans]
+    batch = [times_by_case(cases, plan, graph) for plan in plans]
     rows = np.stack([np.concatenate([times.row for times in each]) for each in batch])
     visits: Sequence[IntArray | None] = [None] * len(plans)
     if with_paths:
@@ -217,9 +234,34 @@ def measure(
         visits = list(paths)
     else:
         makespans = graph.makespans_by_case(rows)
+    found = []
+    for plan, times, each, path in zip(plans, batch, makespans, visits, strict=True):
+        memory = tuple(
+            stage_memory(case, plan, own.moved, graph) for case, own in zip(instance.cases, times, strict=True)
+        )
+        found.append(replace(_measures(instance, figures, graph, plan, times, memory, each), visits=path))
+    return found
+
+
+def measure_cases(instance: Instance, figures: Sequence[Figures], plan: LayerPlan, whole: Measures) -> list[Measures]:
+    """Measure a plan in every scenario by itself, as if there were no other.
+
+    Parameters
+    ----------
+    instance
+        A problem with several scenarios.
+    figures
+        Of every scenario by itself.
+    plan, whole
+        The plan, and what it costs over all scenarios: the bytes are in there.
+    """
+    graph = graph_of(instance.cases[0], plan.num_stages)
+    own = list(zip(instance.cases, figures, strict=True))
+    times = times_by_case(own, plan, graph)
+    makespans = graph.makespans_by_case(np.stack([each.row for each in times]))
     return [
-        replace(_measures(instance, figures, graph, plan, times, each), visits=path)
-        for plan, times, each, path in zip(plans, batch, makespans, visits, strict=True)
+        _measures(case, of_case, graph, plan, (each,), (memory,), makespan)
+        for (case, of_case), each, memory, makespan in zip(own, times, whole.memory, makespans, strict=True)
     ]
 
 
@@ -229,6 +271,7 @@ def _measures(
     graph: EventGraph,
     plan: LayerPlan,
     times: tuple[StageTimes, ...],
+    memory: tuple[StageMemory, ...],
     makespans: Times,
 ) -> Measures:
     rank_of = graph.pipeline.rank_of
@@ -246,9 +289,7 @@ def _measures(
         load=load,
         busy=load.sum().item() * instance.microbatches,
         times=times,
-        memory=tuple(
-            stage_memory(case, plan, each.moved, graph) for case, each in zip(instance.cases, times, strict=True)
-        ),
+        memory=memory,
         inter_node_bytes=instance.microbatches * crossing,
         num_devices=len(plan.location) * instance.width,
         longest=longest,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from partita.solver.arrays import BoolArray, IntArray, Times
-from partita.solver.costs import LayerPlan, stage_memory, transfers
+from partita.solver.costs import LayerPlan, routes, stage_memory, transfers
 from partita.solver.event_graph import EventGraph
 from partita.solver.figures import Figures
 from partita.solver.instance import Instance
@@ -49,8 +49,9 @@ def choose_options(
         return chooser.smallest()
     option = chooser.fastest()
     limits = capacities[instance.topology.kind_of[plan.location]]
+    taken = routes(instance, plan.stage, graph.pairs)
     cases = [
-        (case, transfers(case, own, plan.stage, plan.location, graph))
+        (case, transfers(case, own, plan.stage, plan.location, graph, taken))
         for case, own in zip(instance.cases, figures.cases, strict=True)
     ]
     extra: IntArray = np.zeros(len(limits), dtype=np.int64)

@@ -1,7 +1,7 @@
 """One problem being planned: what is found becomes the answer, and every figure in it is evaluated anew."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from math import inf
 
 from partita import __version__
@@ -15,7 +15,7 @@ from partita.models.answer import (
     Status,
 )
 from partita.models.answer_plan import Metrics
-from partita.models.choices import choice_of
+from partita.models.choices import TrainingChoice, choice_of
 from partita.models.digest import problem_digest
 from partita.models.objective import FIELDS
 from partita.models.problem import Problem
@@ -35,7 +35,6 @@ from partita.solver.effort import affordable
 from partita.solver.evaluation import Evaluator
 from partita.solver.figures import ACCURACY, roundings
 from partita.solver.inexact import BLURRED, COARSE, OUT_OF_FOCUS
-from partita.solver.intervals import IntervalView
 from partita.solver.measure import graph_of
 from partita.solver.plans import LIMIT_TOLERANCE, Judge, Judged, PlanPool
 from partita.solver.progress import OnProgress, Progress
@@ -52,6 +51,9 @@ SHARPENING_SHARE, BEYOND = 0.2, 8.0
 
 MOST_EXPLAINED = 32
 """Configurations for each of which arithmetic is asked why it cannot be planned; of more, the search alone is."""
+
+CHOSEN = tuple(each.name for each in fields(TrainingChoice))
+"""What a configuration chooses, as in its result."""
 
 Proof = tuple[Status, float | None, float | None]
 """Status, proven bound in the objective's unit, and relative gap."""
@@ -178,7 +180,6 @@ class Session:
         judge = variant.judge
         return Tools(
             judge=judge,
-            view=IntervalView(variant.instance, judge.figures, judge.groups),
             ancestry=None if judge.groups.total_order else find_ancestry(judge.groups),
             backend=self.backend,
             tie_breaker=CpSat(self.problem.search.seed, 1, brief=True) if self.backend.exact else None,
@@ -209,7 +210,7 @@ class Session:
                 (
                     order,
                     ScheduleResult(
-                        **asdict(variant.choice) | {"schedule": variant.choice.schedule},
+                        **{name: getattr(variant.choice, name) for name in CHOSEN},
                         status=status,
                         objective_value=value,
                         best_bound=proven,

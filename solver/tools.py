@@ -1,6 +1,7 @@
 """What the searches of a problem share: its plans, the solver, and counters of effort."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from partita.solver.backends.base import Backend
 from partita.solver.domains import Ancestry
@@ -31,7 +32,6 @@ class Tools:
     """What all configurations of a variant share; the plans are those of all variants."""
 
     judge: Judge
-    view: IntervalView
     ancestry: Ancestry | None
     backend: Backend
     tie_breaker: Backend | None
@@ -39,3 +39,8 @@ class Tools:
     counters: Counters
     tactics: Tactics
     relative_gap: float
+
+    @cached_property
+    def view(self) -> IntervalView:
+        """The costs of intervals of groups; most configurations are ruled out before they are needed."""
+        return IntervalView(self.judge.instance, self.judge.figures, self.judge.groups)

@@ -11,11 +11,10 @@ from partita.models.problem import Problem
 from partita.models.quantities import as_choices
 from partita.models.schedule_rules import can_run
 from partita.solver.bounds import least_metric
-from partita.solver.equal_layers import equal_layers
 from partita.solver.evaluation import Evaluator
+from partita.solver.families import Families
 from partita.solver.figures import common_tick, make_figures, sizes_of_ticks
-from partita.solver.grouping import Groups, group_layers
-from partita.solver.instance import Instance, build_instance
+from partita.solver.instance import Instance
 from partita.solver.plans import Judge
 from partita.solver.targets import TIMES, Span, make_targets
 from partita.solver.upper_bounds import longest_busy, longest_time, most_traffic
@@ -68,23 +67,21 @@ def make_variants(problem: Problem, cap: float = inf) -> list[Variant]:
         detail = "no choice of degrees leaves room for a number of stages asked for; choose smaller degrees"
         raise InvalidInput.at("/training", detail, None, "too_few_devices")
     choices, counts = [choice for choice, _, _ in found], [each for _, _, each in found]
-    instances = [build_instance(each) for _, each, _ in found]
+    families = Families()
+    instances = [families.instance(choice, each) for choice, each, _ in found]
     tick, blur = common_tick([(instance, max(each)) for instance, each in zip(instances, counts, strict=True)], cap)
     scales = sizes_of_ticks(instances)
     judges = [
-        Judge(instance, make_figures(instance, tick * scale, blur * scale, cap * scale), _grouped(instance), number)
-        for number, (instance, scale) in enumerate(zip(instances, scales, strict=True))
+        Judge(
+            instance, make_figures(instance, tick * scale, blur * scale, cap * scale), families.groups(choice), number
+        )
+        for number, (choice, instance, scale) in enumerate(zip(choices, instances, scales, strict=True))
     ]
     levels = make_targets(problem.objective, lambda metric: _span(judges, counts, metric))
     return [
         Variant(choice, scale, instance, judge.aiming(levels), each)
         for choice, scale, instance, judge, each in zip(choices, scales, instances, judges, counts, strict=True)
     ]
-
-
-def _grouped(instance: Instance) -> Groups:
-    """Give the groups of a variant's layers, equal ones in order."""
-    return group_layers(instance, equal_layers(instance.problem))
 
 
 def _span(judges: Sequence[Judge], counts: Sequence[list[int]], metric: str) -> Span:

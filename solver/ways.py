@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from partita.models.errors import InvalidInput
-from partita.models.layer import COSTS, Layer
+from partita.models.layer import COSTS, Layer, LayerOption
 from partita.models.problem import Problem
 from partita.models.training import Optimizer, single
 from partita.solver.arrays import BoolArray, FloatArray, IntArray
@@ -141,11 +141,21 @@ def find_ways(problem: Problem, factors: Optimizer) -> Ways:
     assert len(problem.scenarios) <= 1, "several scenarios are resolved one by one"
     scenario = problem.scenarios[0].name if problem.scenarios else None
     tensor, samples = single(problem.training.tensor_parallel), single(problem.training.microbatch_size)
+    fitting = [
+        [
+            each
+            for each in layer.options
+            if each.scenario in (None, scenario)
+            and each.tensor_parallel in (None, tensor)
+            and each.microbatch_size in (None, samples)
+        ]
+        for layer in problem.model.layers
+    ]
     rows = [
         [
             [
-                _resolve(layer, (kind, option, tensor, scenario, samples), cluster.devices[kind].speed)
-                for layer in problem.model.layers
+                _resolve(layer, own, kind, option, cluster.devices[kind].speed)
+                for layer, own in zip(problem.model.layers, fitting, strict=True)
             ]
             for option in options
         ]
@@ -188,20 +198,16 @@ def _table(rows: list[list[list[Resolved]]], factors: Optimizer, trains: bool) -
     )
 
 
-def _resolve(layer: Layer, context: tuple[str, str | None, int, str | None, int], speed: float) -> Resolved:
-    """Give the layer's costs by name and whether it is recomputed.
+def _resolve(layer: Layer, options: Sequence[LayerOption], kind: str, recompute: str | None, speed: float) -> Resolved:
+    """Give the layer's costs by name and whether it is recomputed, on a kind of device and by an option of recompute.
 
-    Options apply from the least to the most specific; a time is divided by the device's speed unless an option that
-    names the device gave it.
+    Options are those that apply but for these two. They apply from the least to the most specific; a time is divided by
+    the device's speed unless an option that names the device gave it.
     """
     costs: dict[str, float | int | None] = {name: getattr(layer, name) for name in COSTS}
     measured: set[str] = set()
     recomputed = False
-    fitting = [
-        option
-        for option in layer.options
-        if all(asked is None or asked == have for asked, have in zip(option.selectors, context, strict=True))
-    ]
+    fitting = [option for option in options if option.device in (None, kind) and option.recompute in (None, recompute)]
     for option in sorted(fitting, key=lambda each: sum(selector is not None for selector in each.selectors)):
         recomputed = recomputed or option.recompute is not None
         for name in COSTS:

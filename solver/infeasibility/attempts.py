@@ -49,6 +49,8 @@ def attempt(problem: Problem, deadline: Deadline, *, relative_gap: float) -> Att
         session = Session(changed(problem, search=search), Tactics())
     except InvalidInput:  # not supported, or numbers too large to be counted without the limits that were left out
         return UNKNOWN
+    if deadline.passed:  # many configurations take long to make; a search would find first plans whatever the time
+        return UNKNOWN
     answer = session.answer(deadline)
     if answer.candidates:
         plan = answer.candidates[0]

@@ -12,7 +12,7 @@ from partita.models.problem import Problem
 from partita.solver.arrays import IntArray
 from partita.solver.costs import LayerPlan
 from partita.solver.host_intervals import HostTimes
-from partita.solver.measure import graph_of, stage_times
+from partita.solver.measure import graph_of, times_by_case
 from partita.solver.variants import Variant
 
 FABRIC = {"bandwidth_bytes_per_s": 1e6, "latency_s": 0.25}
@@ -46,9 +46,8 @@ def of_plan(variant: Variant, start: int, end: int, first: list[int]) -> int:
     stage: IntArray = np.searchsorted(np.array(cuts), np.arange(size), side="right") - 1
     location = np.zeros(len(cuts), dtype=np.int64)
     graph = graph_of(variant.instance, len(cuts))
-    moved = stage_times(
-        variant.instance, variant.judge.figures, LayerPlan(stage, location, np.zeros_like(stage)), graph
-    ).moved
+    plan = LayerPlan(stage, location, np.zeros_like(stage))
+    moved = times_by_case([(variant.instance, variant.judge.figures)], plan, graph)[0].moved
     number = cuts.index(start)
     return int((moved.host_forward + moved.host_backward)[number])
 
