@@ -31,8 +31,9 @@ class Candidate(Model):
     metrics, stages, boundaries, tied_weights
         What it costs and what it is.
     scenario, scenarios
-        Where there are several scenarios: the longest, whose stages and boundaries are shown, and the metrics of each.
-        Those of the plan are then times over all of them, by ``problem.over_scenarios``, and the largest sizes.
+        Where there are several scenarios: the one whose stages and boundaries are shown, the longest in an answer, and
+        the metrics of each. Those of the plan are then times over all of them, by ``problem.over_scenarios``, and the
+        largest sizes.
     best_bound
         Proven bound on every plan that is not ranked before this one, in the unit of the objective; None if unknown.
     """
@@ -59,6 +60,12 @@ class Candidate(Model):
             if each.name == self.scenario:
                 return self.model_copy(update={"metrics": each.metrics, "scenarios": ()})
         return self
+
+    @property
+    def longest(self) -> str | None:
+        """The scenario in which an iteration takes longest, the first of equal ones; None without several."""
+        each = max(self.scenarios, key=lambda result: result.metrics.iteration_time_s, default=None)
+        return None if each is None else each.name
 
 
 class Baseline(Model):

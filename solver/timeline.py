@@ -13,6 +13,7 @@ import numpy as np
 
 from partita.models.answer import Candidate
 from partita.models.errors import InvalidInput
+from partita.models.naming import listing, quoted
 from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.solver.arrays import FloatArray
@@ -161,13 +162,49 @@ def timeline(problem: Problem, candidate: Candidate) -> Timeline:
     refuse_degrees_per_stage(problem, "a timeline")
     configured = _in_shown_scenario(problem.configured(candidate), candidate)
     refuse_unsupported(configured)
+    return _Writer(_laid_out(configured, candidate), candidate.as_shown).timeline()
+
+
+def in_scenario(problem: Problem, candidate: Candidate, name: str) -> Candidate:
+    """Give a candidate with the stages and boundaries that it has in another of its scenarios than the longest.
+
+    Parameters
+    ----------
+    problem, candidate
+        The problem and one of the candidates of an answer to it.
+    name
+        The scenario.
+
+    Raises
+    ------
+    InvalidInput
+        At ``/scenarios``, when the problem has no such scenario; as ``timeline`` does otherwise.
+    """
+    chosen = [each for each in problem.scenarios if each.name == name]
+    if not chosen:
+        known = listing([each.name for each in problem.scenarios], "; there are ") or "; the problem has no scenarios"
+        raise InvalidInput.at("/scenarios", f"there is no scenario {quoted(name)}{known}", None, "unknown_name")
+    if name == candidate.scenario or len(problem.scenarios) < 2:
+        return candidate
+    refuse_degrees_per_stage(problem, "a timeline")
+    configured = problem.configured(candidate).in_scenario(chosen[0])
+    refuse_unsupported(configured)
+    layout = _laid_out(configured, candidate)
+    priced = Evaluator(layout.instance).candidate(layout.plan, candidate.rank, layout.devices)
+    shown = {"scenario": name, "stages": priced.stages, "boundaries": priced.boundaries}
+    return candidate.model_copy(update=shown)
+
+
+def _laid_out(problem: Problem, candidate: Candidate) -> Layout:
+    """Lay out a candidate's stages and places for a problem in its configuration."""
     stages = tuple(
         GivenStage(layers=stage.layers, options=stage.options, devices=stage.devices) for stage in candidate.stages
     )
-    layout = lay_out(configured, GivenPlan(stages=stages))
-    if not any(stage.options for stage in stages):  # nothing is recomputed, where a plan without options would choose
-        layout = replace(layout, plan=replace(layout.plan, option=np.zeros_like(layout.plan.option)))
-    return _Writer(layout, candidate.as_shown).timeline()
+    layout = lay_out(problem, GivenPlan(stages=stages))
+    if any(stage.options for stage in stages):
+        return layout
+    # Nothing is recomputed, where a plan without options would choose.
+    return replace(layout, plan=replace(layout.plan, option=np.zeros_like(layout.plan.option)))
 
 
 def _in_shown_scenario(problem: Problem, candidate: Candidate) -> Problem:

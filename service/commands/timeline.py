@@ -43,6 +43,9 @@ def timeline(
     answer: AnswerName,
     candidate: Rank = 1,
     format: Annotated[TimelineFormat, typer.Option(help="What to write.")] = TimelineFormat.TEXT,
+    scenario: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which of several scenarios to show; the longest if left out.")
+    ] = None,
     links: Annotated[bool, typer.Option("--links", help="svg, png: show the transfers too.")] = False,
     output: Output = None,
     debug: Debug = False,
@@ -60,6 +63,8 @@ def timeline(
     elif format in DRAWN and sys.stdout.isatty():
         raise Stopped(f"a terminal does not show {format}; give -o FILE.{format}", BAD_INPUT)
     file = AnswerFile(answer, candidate)
+    if scenario is not None:
+        _choose(file, scenario)
     if format is TimelineFormat.CHROME_TRACE:
         from partita.service.reports.chrome_trace import chrome_trace_text
 
@@ -96,6 +101,14 @@ def export(
     _put(text, output)
 
 
+def _choose(file: "AnswerFile", scenario: str) -> None:
+    """Show the plan chosen in a scenario."""
+    from partita.solver.timeline import in_scenario
+
+    with _blaming(file):
+        file.candidate = in_scenario(file.problem, file.candidate, scenario)
+
+
 def _computed(file: "AnswerFile") -> "Timeline":
     """Compute the timeline of the plan chosen."""
     from partita.solver.timeline import timeline
@@ -127,7 +140,7 @@ def _drawing(timeline: "Timeline", file: "AnswerFile", format: TimelineFormat, *
     from partita.service.reports.charts import TooManyBars, pipeline_chart, to_png, to_svg
 
     try:
-        spec = pipeline_chart(timeline, file.candidate.as_shown, links=links)
+        spec = pipeline_chart(timeline, file.candidate, links=links)
     except TooManyBars as error:
         raise Stopped(f"{error}; --format chrome-trace has no such limit", BAD_INPUT) from None
     return to_svg(spec) if format is TimelineFormat.SVG else to_png(spec)
@@ -140,12 +153,12 @@ def _print(timeline: "Timeline", file: "AnswerFile", output: str | None) -> None
 
     if output is not None:
         text = io.StringIO()
-        print_timeline(timeline, file.candidate.as_shown, text)
+        print_timeline(timeline, file.candidate, text)
         write_whole(output, text.getvalue())
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a name that the terminal cannot show is no error
-    print_timeline(timeline, file.candidate.as_shown, sys.stdout)
+    print_timeline(timeline, file.candidate, sys.stdout)
 
 
 def _put(content: str | bytes, output: str | None) -> None:

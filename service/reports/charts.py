@@ -3,7 +3,7 @@
 from typing import Any
 
 from partita.models.answer import Candidate
-from partita.service.reports.timeline_words import KINDS, critical_sentence, link_name, rank_name
+from partita.service.reports.timeline_words import KINDS, critical_sentence, link_name, rank_name, scenario_words
 from partita.service.reports.wording import counted, seconds, unit_of_seconds
 from partita.solver.timeline import Timeline
 
@@ -98,7 +98,8 @@ def to_png(spec: Spec) -> bytes:
 
 def _title(timeline: Timeline, candidate: Candidate) -> str:
     kind, stages = candidate.schedule.kind, counted(len(candidate.stages), "stage")
-    return f"{kind}, {stages} on {counted(timeline.num_ranks, 'rank')}: makespan {seconds(timeline.makespan_s)}"
+    ranks, scenario = counted(timeline.num_ranks, "rank"), scenario_words(candidate)
+    return f"{kind}, {stages} on {ranks}{scenario}: makespan {seconds(timeline.makespan_s)}"
 
 
 def _chunks(candidate: Candidate) -> dict[int, int]:

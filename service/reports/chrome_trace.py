@@ -40,7 +40,8 @@ def chrome_trace(timeline: Timeline, candidate: Candidate) -> dict[str, Any]:
         "otherData": {
             "schedule": candidate.schedule.kind,
             "makespan_s": timeline.makespan_s,
-            "iteration_time_s": candidate.metrics.iteration_time_s,
+            "iteration_time_s": candidate.as_shown.metrics.iteration_time_s,
+            **({} if candidate.scenario is None else {"scenario": candidate.scenario}),
         },
         "traceEvents": [*writer.names(), *timed],
     }

@@ -30,7 +30,7 @@ class Export:
 
 
 def _chrome_trace(problem: Problem, candidate: Candidate) -> str:
-    return chrome_trace_text(timeline(problem, candidate), candidate.as_shown)
+    return chrome_trace_text(timeline(problem, candidate), candidate)
 
 
 def _torch_orders(problem: Problem, candidate: Candidate) -> str:

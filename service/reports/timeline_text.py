@@ -9,9 +9,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from partita.models.answer import Candidate
-from partita.models.naming import quoted
 from partita.service.reports.printing import console_for
-from partita.service.reports.timeline_words import KINDS, critical_sentence, rank_name
+from partita.service.reports.timeline_words import KINDS, critical_sentence, rank_name, scenario_words
 from partita.service.reports.wording import counted, percent, seconds, unbroken
 from partita.solver.timeline import Action, Timeline
 
@@ -65,10 +64,10 @@ def _fitted(name: str, width: int) -> str:
 
 def _headline(timeline: Timeline, candidate: Candidate) -> str:
     microbatches = 1 + max(action.microbatch for action in timeline.actions)
-    scenario = "" if candidate.scenario is None else f", scenario {quoted(candidate.scenario)}"
     return (
         f"{candidate.schedule.kind}: {counted(len(candidate.stages), 'stage')} on "
-        f"{counted(timeline.num_ranks, 'rank')}, {counted(microbatches, 'microbatch', 'microbatches')}{scenario}"
+        f"{counted(timeline.num_ranks, 'rank')}, {counted(microbatches, 'microbatch', 'microbatches')}"
+        f"{scenario_words(candidate)}"
     )
 
 
@@ -173,5 +172,5 @@ def _figures(timeline: Timeline, candidate: Candidate) -> str:
     text = f"Makespan {seconds(timeline.makespan_s)}"
     if timeline.once_s:
         text += f", then {seconds(timeline.once_s)} once per iteration"
-    bubble = candidate.metrics.bubble_fraction
+    bubble = candidate.as_shown.metrics.bubble_fraction
     return f"{text}." if bubble is None else f"{text}; bubble {percent(bubble)} of device time."

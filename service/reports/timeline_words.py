@@ -2,6 +2,8 @@
 
 from math import fsum
 
+from partita.models.answer import Candidate
+from partita.models.naming import quoted
 from partita.service.reports.wording import device_ranges, first_few, percent
 from partita.solver.timeline import Action, Timeline, Transfer
 
@@ -11,6 +13,14 @@ MOST_DEVICES = 2
 """Most ranges of devices that name a rank."""
 MOST_SHARES = 3
 """Most parts of the critical path that are named."""
+
+
+def scenario_words(candidate: Candidate) -> str:
+    """Go on with which scenario is shown, and whether it is the longest; with nothing where there are not several."""
+    if candidate.scenario is None:
+        return ""
+    longest = ", the longest" if candidate.scenario == candidate.longest else ""
+    return f", scenario {quoted(candidate.scenario)}{longest}"
 
 
 def rank_name(devices: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from html import unescape
 
 import pytest
 from cli_calls import partita, run_partita
@@ -10,7 +11,10 @@ from small_problems import as_bytes, chain, too_large
 from small_timelines import answer_json, training_problem
 
 from partita import __version__
+from partita.models.document import validate
+from partita.models.problem import Problem
 from partita.service.reports.exports import EXPORTS
+from partita.service.reports.wording import percent, seconds
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -92,6 +96,50 @@ def test_chrome_trace(file, answer, tmp_path):
     assert partita("timeline", path, "--format", "chrome-trace").out == called.out
     assert partita("export", "chrome-trace", path, "-o", str(written)).exit_code == 0
     assert written.read_text(encoding="utf-8") == called.out
+
+
+def in_scenarios(problem):
+    """Give a problem with a short and a long scenario; in the long one the second layer takes 20 s instead of 2 s."""
+    value = problem.model_dump(mode="json", by_alias=True)
+    value["model"]["layers"][1]["options"] = [{"scenario": "long", "forward_s": 20.0}]
+    value["scenarios"] = [{"name": "short", "share": 0.75}, {"name": "long", "share": 0.25}]
+    return validate(Problem, value)
+
+
+@pytest.fixture(scope="module")
+def answer_in_scenarios():
+    return answer_json(in_scenarios(training_problem()))
+
+
+@pytest.mark.parametrize("name", ["short", "long"])
+def test_scenarios(file, answer_in_scenarios, name):
+    """Tests all forms in each scenario: the makespan is that of its metrics; the longest is shown by itself."""
+    path, asked = file(answer_in_scenarios), ["--scenario", name]
+    (metrics,) = [each["metrics"] for each in answer_in_scenarios["candidates"][0]["scenarios"] if each["name"] == name]
+    makespan = seconds(metrics["iteration_time_s"])
+    text = partita("timeline", path, *asked).out
+    suffix = ", the longest" if name == "long" else ""
+    assert text.startswith(f"1f1b: 2 stages on 2 ranks, 3 microbatches, scenario '{name}'{suffix}\n")
+    assert f"Makespan {makespan}; bubble {percent(metrics['bubble_fraction'])} of" in text
+    svg = partita("timeline", path, "--format", "svg", *asked).out
+    assert f"1f1b, 2 stages on 2 ranks, scenario '{name}'{suffix}: makespan {makespan}" in unescape(svg)
+    trace = partita("timeline", path, "--format", "chrome-trace", *asked).out
+    found = json.loads(trace)["otherData"]
+    assert (found["scenario"], found["iteration_time_s"]) == (name, pytest.approx(metrics["iteration_time_s"]))
+    assert found["makespan_s"] == pytest.approx(metrics["iteration_time_s"])
+    if name == "long":
+        assert partita("timeline", path).out == text
+        assert partita("export", "chrome-trace", path).out == trace
+
+
+def test_scenarios_that_do_not_exist(file, answer, answer_in_scenarios):
+    """Tests that the scenarios that exist are named, or that there are none."""
+    called = partita("timeline", file(answer_in_scenarios), "--scenario", "middle")
+    assert called.exit_code == 2
+    assert called.err.endswith("/problem/scenarios: there is no scenario 'middle'; there are 'short', 'long'\n")
+    called = partita("timeline", file(answer), "--scenario", "short")
+    assert called.exit_code == 2
+    assert called.err.endswith("/problem/scenarios: there is no scenario 'short'; the problem has no scenarios\n")
 
 
 def test_nothing_is_drawn_on_a_terminal(file, answer, monkeypatch):
