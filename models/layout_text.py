@@ -19,7 +19,8 @@ MAX_TEXT = 100_000
 _ITEM = re.compile(r"(?:\((?P<group>[^()]*)\)|(?P<one>[EtmL|]))(?:\*(?P<times>[0-9]{1,9}))?")
 _MEGATRON = re.compile(r"[EtmL|*(),0-9\s]*[EtmL|][EtmL|*(),0-9\s]*")
 _VLLM = re.compile(r"\s*[0-9]+\s*(?:,\s*[0-9]+\s*)*")
-_OPTIONS = {"megatron_layout": "--pipeline-model-parallel-layout", "vllm_partition": "VLLM_PP_LAYER_PARTITION"}
+VLLM = "VLLM_PP_LAYER_PARTITION"
+"""The environment variable of vLLM."""
 
 
 def parse_megatron(text: str) -> tuple[str, ...]:
@@ -108,18 +109,21 @@ VllmPartition = Annotated[str, AfterValidator(_vllm)]
 """A list for vLLM's ``VLLM_PP_LAYER_PARTITION``, such as ``8,8,8,8``."""
 
 
-def written_plan(text: str) -> dict[str, str] | None:
+def written_list(text: str) -> dict[str, str] | None:
     """Tell in which of these forms a text is a plan: field and value of a ``GivenPlan``; None where in neither.
 
-    The name of the option or variable may stand before it, as in a script: ``VLLM_PP_LAYER_PARTITION=8,8``.
+    The name of vLLM's variable may stand before its list, as in a script: ``VLLM_PP_LAYER_PARTITION=8,8``.
     """
-    for field, name in _OPTIONS.items():
-        text = text.strip()
-        if text.startswith(name):
-            return {field: text.removeprefix(name).lstrip(" =").strip("'\"")}
+    text = text.strip()
+    if text.startswith(VLLM):
+        return {"vllm_partition": text.removeprefix(VLLM).lstrip(" =").strip("'\"")}
     if _VLLM.fullmatch(text):
         return {"vllm_partition": text}
     return {"megatron_layout": text} if _MEGATRON.fullmatch(text) else None
+
+
+LayerGroup = tuple[str, ...]
+"""Names of layers that go together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +165,8 @@ def find_blocks(layers: Sequence[str]) -> Blocks | None:
 def layers_of_megatron(text: str, layers: Sequence[str], pointer: str) -> tuple[tuple[str, ...], ...]:
     """Give the layers of every stage of a Megatron layout.
 
-    Where there are as many letters as layers, they stand for each other in order. Otherwise the letters t are the
-    blocks that ``find_blocks`` finds, E is all layers before them and L all after them.
+    Where there are as many letters t as ``find_blocks`` finds blocks, and no m, they are these, E is all layers before
+    them and L all after them. Otherwise there are as many letters as layers, and they stand for each other in order.
 
     Raises
     ------
@@ -170,10 +174,7 @@ def layers_of_megatron(text: str, layers: Sequence[str], pointer: str) -> tuple[
         At ``pointer``, when the numbers differ or a stage would hold nothing.
     """
     stages = parse_megatron(text)
-    letters = "".join(stages)
-    one_each = len(letters) == len(layers)
-    alone: list[tuple[str, ...]] = [(name,) for name in layers]
-    meant = alone if one_each else _by_blocks(letters, layers, text, pointer)
+    meant = _meant("".join(stages), layers, text, pointer)
     ends = list(accumulate(len(stage) for stage in stages))
     found = tuple(
         tuple(name for each in meant[end - len(stage) : end] for name in each)
@@ -186,18 +187,20 @@ def layers_of_megatron(text: str, layers: Sequence[str], pointer: str) -> tuple[
     return found
 
 
-def _by_blocks(letters: str, layers: Sequence[str], text: str, pointer: str) -> list[tuple[str, ...]]:
+def _meant(letters: str, layers: Sequence[str], text: str, pointer: str) -> list[tuple[str, ...]]:
     """Give the layers that every letter stands for."""
     blocks, asked = find_blocks(layers), letters.count("t")
+    if blocks is not None and "m" not in letters and asked == len(blocks.each):
+        return [blocks.before, *blocks.each, blocks.after]
+    if len(letters) == len(layers):
+        return [(name,) for name in layers]
     counted = f"the layout has {len(letters)} letters and the model {len(layers)} layers"
     if blocks is None or "m" in letters:
         reason = "with m" if "m" in letters else "without numbered layers in a row"
         detail = f"{counted}; {reason} each letter stands for one layer: write as many, or give stages or stage_sizes"
-        raise InvalidInput.at(pointer, detail, short_value(text), "layout")
-    if asked != len(blocks.each):
+    else:
         detail = f"{counted}, with {len(blocks.each)} transformer layers ({blocks}); write {len(blocks.each)} t in all"
-        raise InvalidInput.at(pointer, detail, short_value(text), "layout")
-    return [blocks.before, *blocks.each, blocks.after]
+    raise InvalidInput.at(pointer, detail, short_value(text), "layout")
 
 
 def layers_of_vllm(text: str, layers: Sequence[str], pointer: str) -> tuple[tuple[str, ...], ...]:
@@ -211,7 +214,12 @@ def layers_of_vllm(text: str, layers: Sequence[str], pointer: str) -> tuple[tupl
     InvalidInput
         At ``pointer``, when they add up to neither.
     """
-    counts, blocks = parse_vllm(text), find_blocks(layers)
+    return layers_by_counts(parse_vllm(text), layers, text, pointer)
+
+
+def layers_by_counts(counts: Sequence[int], layers: Sequence[str], text: str, pointer: str) -> tuple[LayerGroup, ...]:
+    """Give the layers of stages with so many blocks each, as ``layers_of_vllm`` does; ``text`` is for the message."""
+    blocks = find_blocks(layers)
     if blocks is None or sum(counts) == len(layers):
         blocks = Blocks((), tuple((name,) for name in layers), ())
     if sum(counts) != len(blocks.each):

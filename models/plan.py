@@ -9,7 +9,10 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from partita.models.base import MAX_FAULTS, Faults, Many, Model, at_most, unique
 from partita.models.choices import TrainingChoice
 from partita.models.errors import Fault, InvalidInput, short_value
+from partita.models.layer_bounds import DeepSpeedParts, layers_of_parts
 from partita.models.layout_text import MegatronLayout, VllmPartition, layers_of_megatron, layers_of_vllm
+from partita.models.megatron_arguments import MegatronArguments, layers_of_numbers
+from partita.models.module_names import layers_of_modules
 from partita.models.naming import listing, quoted
 from partita.models.profile import MAX_LAYERS
 from partita.models.quantities import Count, Name
@@ -81,13 +84,20 @@ class GivenPlan(Model):
         Where the boundaries lie, in the order of the model's layers: each after a layer that is named, or after the
         first so many layers.
     megatron_layout
-        A string for Megatron's ``--pipeline-model-parallel-layout``, such as ``Et*3|(tt|)*4L``. Where it has as many
-        letters as the model has layers, they stand for each other in order; otherwise t stands for the layers of one
-        number in the longest series of numbered names (block.0, block.1, ...), E for all before them and L for all
-        after them.
+        A string for Megatron's ``--pipeline-model-parallel-layout``, such as ``Et*3|(tt|)*4L``. Each t stands for the
+        layers of one number in the longest series of numbered names (block.0, block.1, ...), E for all before them
+        and L for all after them; where their number is another one, as many letters as layers stand for each other.
+    megatron_arguments
+        Numbers of transformer layers as Megatron takes them: ``--num-layers``, ``--pipeline-model-parallel-size``,
+        ``--decoder-first-pipeline-num-layers`` and ``--decoder-last-pipeline-num-layers`` or one of these, and
+        ``--num-virtual-stages-per-pipeline-rank``.
     vllm_partition
         A list for vLLM's ``VLLM_PP_LAYER_PARTITION``, such as ``8,8,8,8``: numbers of layers, or of the numbered ones
         alone; then those before them are on the first stage and those after them on the last.
+    torchtitan_parts
+        The lists of torchtitan's ``module_fqns_per_model_part``; a module stands for all layers in it.
+    deepspeed_parts
+        The bounds of DeepSpeed's ``PipelineModule.parts``, such as ``[0, 3, 5, 8]``.
     configuration
         Besides: the schedule, degrees and batch that it is for, of those that the problem spans; where it spans none
         such, the plan is looked at in all.
@@ -97,7 +107,10 @@ class GivenPlan(Model):
     stage_sizes: Annotated[Many[Count], Field(min_length=1), at_most(MAX_LAYERS, "stages")] | None = None
     cut_after: Annotated[Many[CutPoint], unique("the place"), at_most(MAX_LAYERS, "boundaries")] | None = None
     megatron_layout: MegatronLayout | None = None
+    megatron_arguments: MegatronArguments | None = None
     vllm_partition: VllmPartition | None = None
+    torchtitan_parts: Annotated[Many[LayerNames], Field(min_length=1), at_most(MAX_LAYERS, "stages")] | None = None
+    deepspeed_parts: DeepSpeedParts | None = None
     configuration: GivenConfiguration = GivenConfiguration()
 
     def choices(self, among: Sequence[TrainingChoice]) -> Sequence[TrainingChoice]:
@@ -126,8 +139,14 @@ class GivenPlan(Model):
             return _by_cuts(self.cut_after, layers, pointer)
         if self.megatron_layout is not None:
             return layers_of_megatron(self.megatron_layout, layers, f"{pointer}/megatron_layout")
+        if self.megatron_arguments is not None:
+            return layers_of_numbers(self.megatron_arguments, layers, f"{pointer}/megatron_arguments")
         if self.vllm_partition is not None:
             return layers_of_vllm(self.vllm_partition, layers, f"{pointer}/vllm_partition")
+        if self.torchtitan_parts is not None:
+            return layers_of_modules(self.torchtitan_parts, layers, f"{pointer}/torchtitan_parts")
+        if self.deepspeed_parts is not None:
+            return layers_of_parts(self.deepspeed_parts, layers, f"{pointer}/deepspeed_parts")
         stages = tuple(stage.layers for stage in self.stages or ())
         _check_layers(stages, layers, pointer)
         return stages

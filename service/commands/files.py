@@ -13,10 +13,11 @@ from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput
 from partita.models.front import Front
-from partita.models.layout_text import written_plan
 from partita.models.plan import GivenConfiguration, GivenPlan
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule
+from partita.models.writers.torch_plan import is_torch, read_torch
+from partita.models.written_plan import written_plan
 
 STANDARD = "-"
 """The name that stands for standard input."""
@@ -136,12 +137,12 @@ class ProblemFile:
 
 
 class PlanFile:
-    """A plan and where it came from: a file of its own, JSON or text, a plan of an answer or a front, or a text itself.
+    """A plan and where it came from: a file, JSON or text, as any export writes it, an answer or front, or text itself.
 
     Parameters
     ----------
     name
-        Of the file; where there is none of this name, it may be a plan as Megatron or vLLM writes it.
+        Of the file; where there is none of this name, it may be a plan as Megatron or vLLM takes it.
     rank
         Which candidate of an answer is taken.
 
@@ -161,7 +162,7 @@ class PlanFile:
                 self._answer = data
                 self._prefix = _place_of(data, rank)
                 data = _candidate_plan(data, rank)
-            self.plan = validate(GivenPlan, data)
+            self.plan = read_torch(data).given() if is_torch(data) else validate(GivenPlan, data)
         except InvalidInput as error:
             raise self.refused(error.faults) from None
 

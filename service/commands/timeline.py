@@ -28,6 +28,18 @@ class TimelineFormat(StrEnum):
 DRAWN = (TimelineFormat.SVG, TimelineFormat.PNG)
 """The forms that are drawn: no terminal shows them."""
 
+FORMATS = (
+    "chrome-trace",
+    "deepspeed",
+    "megatron",
+    "megatron-numbers",
+    "torch",
+    "torch-orders",
+    "torchtitan",
+    "vllm",
+)
+"""What can be exported; the writers of all are imported only when one is asked for."""
+
 AnswerName = Annotated[
     str,
     typer.Argument(metavar="ANSWER", help="An answer or a front that holds its problem (-o); - for standard input."),
@@ -77,7 +89,7 @@ def timeline(
 
 @guarded
 def export(
-    format: Annotated[str, typer.Argument(metavar="FORMAT", help="chrome-trace or torch-orders.")],
+    format: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(FORMATS)}.")],
     answer: AnswerName,
     candidate: Rank = 1,
     output: Output = None,
@@ -92,7 +104,7 @@ def export(
 
     chosen = EXPORTS.get(format)
     if chosen is None:
-        raise Stopped(f"there is no format {format!r}; the formats are {', '.join(EXPORTS)}", BAD_INPUT)
+        raise Stopped(f"there is no format {format!r}; the formats are {', '.join(FORMATS)}", BAD_INPUT)
     if output is not None:
         check_writable(output, otherwise="leave out -o")
     file = AnswerFile(answer, candidate)

@@ -6,8 +6,9 @@ import pytest
 
 from partita.models.document import validate
 from partita.models.errors import InvalidInput
-from partita.models.layout_text import find_blocks, parse_megatron, parse_vllm, written_plan
+from partita.models.layout_text import find_blocks, parse_megatron, parse_vllm
 from partita.models.plan import GivenPlan
+from partita.models.written_plan import written_plan
 
 GPT = ["embedding", *(f"block.{number}" for number in range(6)), "head"]
 FINE = ["words", "places", *(f"h.{n}.{part}" for n in range(3) for part in ("attention", "mlp")), "norm", "head"]
@@ -155,3 +156,102 @@ def test_a_text_is_recognized(text: str, field: str, value: str) -> None:
 def test_other_texts_are_not(text: str) -> None:
     """Tests names of files and JSON."""
     assert written_plan(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("module_fqns_per_model_part = [['a', 'b'], [\"c.0\",]]", "torchtitan_parts", [["a", "b"], ["c.0"]]),
+        ("x = 1\nmodule_fqns_per_model_part=[\n  ['a'],\n]\ny = 2", "torchtitan_parts", [["a"]]),
+        ("# a comment\nparts=[0, 3, 5]", "deepspeed_parts", [0, 3, 5]),
+        ("# VLLM\nVLLM_PP_LAYER_PARTITION=1,2\n", "vllm_partition", "1,2"),
+        ("--lr 1 --pipeline-model-parallel-layout 'Et|tL' --x", "megatron_layout", "Et|tL"),
+        ("--num-layers=4 --decoder-last-pipeline-num-layers 1", "megatron_arguments", None),
+    ],
+)
+def test_texts_of_options_are_recognized(text: str, field: str, value: Any) -> None:
+    """Tests files of options and command lines, with other options and comments."""
+    assert written_plan(text) == {field: text if value is None else value}
+
+
+@pytest.mark.parametrize("text", ["module_fqns_per_model_part = [[a]]", "parts = []", "'--num-layers", "[0, 3]"])
+def test_texts_that_are_something_else(text: str) -> None:
+    """Tests lists without names or numbers."""
+    assert written_plan(text) is None
+
+
+NUMBERS = "--num-layers 6 --pipeline-model-parallel-size 2"
+FIRST, LAST = "--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"
+
+
+def test_numbers_of_megatron() -> None:
+    """Tests the first rank, the last, both, and two stages on every rank."""
+    assert sizes(GPT, megatron_arguments=f"{NUMBERS} {FIRST} 4") == [5, 3]
+    assert sizes(GPT, megatron_arguments=f"{NUMBERS} {LAST} 1") == [6, 2]
+    assert sizes(FINE, megatron_arguments=f"--num-layers 3 --pipeline-model-parallel-size 3 {FIRST} 1 {LAST} 1") == [
+        4,
+        2,
+        4,
+    ]
+    virtual = f"{NUMBERS} {FIRST} 4 --num-virtual-stages-per-pipeline-rank 2"
+    assert sizes(GPT, megatron_arguments=virtual) == [3, 1, 2, 2]
+
+
+def test_modules_of_torchtitan() -> None:
+    """Tests names of layers, modules around layers, and a loss, which is no module."""
+    parts = validate(GivenPlan, {"torchtitan_parts": [["words", "places", "h.0"], ["h.1", "h.2", "norm", "head"]]})
+    assert [len(stage) for stage in parts.stage_layers([*FINE, "loss"])] == [4, 7]
+
+
+def test_bounds_of_deepspeed() -> None:
+    """Tests bounds over all layers, and over all but a loss."""
+    assert [len(each) for each in validate(GivenPlan, {"deepspeed_parts": [0, 3, 8]}).stage_layers(GPT)] == [3, 5]
+    plan = validate(GivenPlan, {"deepspeed_parts": [0, 3, 8]})
+    assert [len(each) for each in plan.stage_layers([*GPT, "loss"])] == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({"megatron_arguments": "--num-layers 6"}, "expected --num-layers, --pipeline-model-parallel-size and"),
+        ({"megatron_arguments": f"{NUMBERS} {FIRST} x"}, "is a number from 1 to 20000, not 'x'"),
+        ({"megatron_arguments": f"{NUMBERS} {FIRST} 7"}, "-1 of 6 layers are left for 1 other ranks"),
+        ({"megatron_arguments": f"{NUMBERS} {FIRST} 2 {LAST} 2"}, "2 of 6 layers are left for 0 other ranks"),
+        ({"megatron_arguments": f"{NUMBERS} {FIRST} 6"}, "rank 1 has 0 layers for 1 stages"),
+        (
+            {"megatron_arguments": f"{NUMBERS} {FIRST} 1 --num-virtual-stages-per-pipeline-rank 5"},
+            "rank 0 has 1 layers for 5 stages",
+        ),
+        ({"megatron_arguments": f"--num-layers 6 --pipeline-model-parallel-size 1 {FIRST} 6"}, "is at least 2"),
+        (
+            {"megatron_arguments": f"{NUMBERS} {FIRST} 2 --num-virtual-stages-per-pipeline-rank 20000"},
+            "40000 stages; at most 20000 are read",
+        ),
+        ({"deepspeed_parts": [1, 2]}, "the first bound is 1; the layers begin at 0"),
+        ({"deepspeed_parts": [0, 2, 2]}, "stage 1 would hold the layers 2 to 2; every bound is larger"),
+    ],
+)
+def test_forms_that_are_none(refused: Any, plan: Any, words: str) -> None:
+    """Tests that place, reason and remedy are given before there is a model."""
+    ((pointer, fault),) = refused(plan, GivenPlan).items()
+    assert pointer == f"/{next(iter(plan))}"
+    assert words in fault.detail
+
+
+@pytest.mark.parametrize(
+    ("plan", "place", "words"),
+    [
+        ({"deepspeed_parts": [0, 2, 7]}, "", "the last bound is 7, but the model has 8 layers; write that"),
+        ({"megatron_arguments": f"--num-layers 9 --pipeline-model-parallel-size 2 {FIRST} 4"}, "", "add up to 9"),
+        ({"torchtitan_parts": [["embedding", "block"], ["tail"]]}, "/1/0", "there is no layer 'tail', nor one inside"),
+        ({"torchtitan_parts": [["embedding"], ["block", "head"], ["head"]]}, "/2/0", "'head' is listed twice"),
+        ({"torchtitan_parts": [["embedding"], ["head"]]}, "", "6 of 8 layers are in no part: 'block.0'"),
+    ],
+)
+def test_forms_that_do_not_fit_the_model(plan: Any, place: str, words: str) -> None:
+    """Tests that the first fault is at its place in the plan."""
+    with pytest.raises(InvalidInput) as caught:
+        validate(GivenPlan, plan).stage_layers(GPT, "/plan")
+    fault = caught.value.faults[0]
+    assert fault.pointer == f"/plan/{next(iter(plan))}{place}"
+    assert words in fault.detail

@@ -26,7 +26,7 @@ def test_every_form_gives_the_layers_of_every_stage() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ({}, "give one of stages, stage_sizes, cut_after, megatron_layout, vllm_partition"),
+        ({}, "give one of stages, stage_sizes, cut_after, megatron_layout, megatron_arguments, vllm_partition, "),
         ({"vllm_partition": "1", "stage_sizes": [1]}, "keep one of stage_sizes, vllm_partition"),
     ],
 )

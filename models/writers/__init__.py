@@ -1,0 +1,1 @@
+"""Plans as texts of other frameworks; what a framework cannot run as planned is refused with the reason."""
