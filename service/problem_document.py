@@ -103,6 +103,10 @@ ABANDONED = Kind(
 KEY_REUSED = Kind(
     "key-reused", 409, "The idempotency key was used before", "Send the same request with it, or take another key."
 )
+NOT_DONE = Kind("not-done", 409, "The job has no answer yet", "Look again when its state is succeeded.")
+NOT_EXPORTABLE = Kind(
+    "not-exportable", 422, "The format cannot express this plan", "The errors say why; take another format or plan."
+)
 CANCELLED = Kind("cancelled", 409, "The job was cancelled", "Ask again if the answer is wanted after all.")
 QUEUE_FULL = Kind("queue-full", 429, "Too many jobs wait", "Try again after the seconds in the header Retry-After.")
 NOT_READY = Kind("not-ready", 503, "The service is not ready", "Try again after the seconds in the header Retry-After.")
@@ -126,7 +130,9 @@ KINDS = (
     INTERNAL,
     CRASHED,
     ABANDONED,
+    NOT_EXPORTABLE,
     KEY_REUSED,
+    NOT_DONE,
     CANCELLED,
     QUEUE_FULL,
     NOT_READY,

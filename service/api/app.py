@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from partita import __version__
-from partita.service.api import batches, docs_page, evaluations, health
+from partita.service.api import batches, docs_page, evaluations, exports, health
 from partita.service.api.job_routes import routes_of
 from partita.service.api.openapi import openapi_document
 from partita.service.jobs.jobs import Jobs
@@ -35,7 +35,7 @@ from partita.service.solving.work import perform
 LOG = logging.getLogger("partita.service")
 
 ROUTERS = (
-    *(routes_of("plan"), batches.router, evaluations.router),
+    *(routes_of("plan"), exports.router, batches.router, evaluations.router),
     *(routes_of("frontier"), health.router, docs_page.router),
 )
 """All calls."""

@@ -11,7 +11,7 @@ from partita.service.api.batch_documents import BatchDocument, BatchResult
 from partita.service.api.health import Health
 from partita.service.api.job_documents import JobDocument, JobList
 from partita.service.api.openapi_batches import about_batches
-from partita.service.api.openapi_jobs import about_jobs, asking, listing
+from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing
 from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
 from partita.service.problem_document import ProblemDocument
 from partita.service.settings import Settings
@@ -54,6 +54,7 @@ def openapi_document(settings: Settings) -> Document:
                 "get": listing("list_plans", "plans"),
             },
             **about_jobs("/v1/plans", "plan"),
+            "/v1/plans/{job}/export/{format}": {"get": exporting()},
             "/v1/frontiers": {
                 "post": asking("frontier", _FRONTIER, settings, examples.FRONTIERS, request, front),
                 "get": listing("list_frontiers", "fronts"),

@@ -11,6 +11,7 @@ from partita.service.api.openapi_parts import (
     prefer,
     reference,
 )
+from partita.service.reports.formats import FORMATS
 from partita.service.settings import Settings
 
 ASKING = (400, 408, 409, 413, 415, 422, 429, 500, 503, 504)
@@ -53,6 +54,39 @@ def listing(name: str, what: str) -> Document:
         "description": "The newest first, without their answers and without those of batches.",
         "parameters": list(LIST),
         "responses": {"200": json_response("The jobs.", reference("JobList")), **failures((422, 500, 503))},
+    }
+
+
+def exporting() -> Document:
+    """Describe the call that writes a plan for another program."""
+    media: Document = {}
+    for format in FORMATS.values():
+        media[format.media_type] = {"schema": {} if format.media_type == "application/json" else {"type": "string"}}
+    candidate = {
+        "name": "candidate",
+        "in": "query",
+        "required": False,
+        "description": "Which plan of the answer to write.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1},
+    }
+    named = {
+        "name": "format",
+        "in": "path",
+        "required": True,
+        "description": "; ".join(f"{name}: {format.summary}" for name, format in FORMATS.items()) + ".",
+        "schema": {"type": "string", "enum": list(FORMATS)},
+        "example": "torchtitan",
+    }
+    return {
+        "operationId": "export_plan",
+        "summary": "Write a plan for another program",
+        "description": "The text is read back and compared with the plan first. A plan that the other program would "
+        "not run as planned is refused, with the reason.",
+        "parameters": [JOB, named, candidate],
+        "responses": {
+            "200": {"description": "The text.", "content": media},
+            **failures((400, 404, 409, 422, 500, 503, 504)),
+        },
     }
 
 

@@ -18,6 +18,7 @@ from partita.models.problem import Problem
 from partita.models.schedule import Schedule
 from partita.models.writers.torch_plan import is_torch, read_torch
 from partita.models.written_plan import written_plan
+from partita.service.reports.formats import place_in_answer
 
 STANDARD = "-"
 """The name that stands for standard input."""
@@ -246,14 +247,9 @@ class AnswerFile:
 
     def refused(self, faults: Iterable[Fault]) -> BadFile:
         """Make the error for faults in the problem or, with pointers from ``/plan`` on, in the candidate."""
-        return BadFile(self.name, [replace(fault, pointer=self._place(fault.pointer)) for fault in faults])
-
-    def _place(self, pointer: str) -> str:
-        """Find the place in the answer."""
-        first, _, rest = pointer.removeprefix("/").partition("/")
-        if first != "plan":
-            return f"/problem{pointer}"
-        return self._plan_place + (f"/{rest}" if rest else "")
+        return BadFile(
+            self.name, [replace(fault, pointer=place_in_answer(fault.pointer, self._plan_place)) for fault in faults]
+        )
 
 
 def stem(name: str) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded
+from partita.service.reports.formats import FORMATS
 
 if TYPE_CHECKING:
     from partita.service.commands.files import AnswerFile
@@ -27,18 +28,6 @@ class TimelineFormat(StrEnum):
 
 DRAWN = (TimelineFormat.SVG, TimelineFormat.PNG)
 """The forms that are drawn: no terminal shows them."""
-
-FORMATS = (
-    "chrome-trace",
-    "deepspeed",
-    "megatron",
-    "megatron-numbers",
-    "torch",
-    "torch-orders",
-    "torchtitan",
-    "vllm",
-)
-"""What can be exported; the writers of all are imported only when one is asked for."""
 
 AnswerName = Annotated[
     str,
@@ -102,14 +91,13 @@ def export(
     from partita.service.commands.files import AnswerFile, check_writable
     from partita.service.reports.exports import EXPORTS
 
-    chosen = EXPORTS.get(format)
-    if chosen is None:
+    if format not in FORMATS:
         raise Stopped(f"there is no format {format!r}; the formats are {', '.join(FORMATS)}", BAD_INPUT)
     if output is not None:
         check_writable(output, otherwise="leave out -o")
     file = AnswerFile(answer, candidate)
     with _blaming(file):
-        text = chosen.write(file.problem, file.candidate)
+        text = EXPORTS[format](file.problem, file.candidate)
     _put(text, output)
 
 

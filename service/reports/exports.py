@@ -1,7 +1,6 @@
 """The formats of ``partita export``: what is made of an answer for other programs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from partita.models.actions import Action, write_orders_csv
 from partita.models.answer import Candidate
@@ -20,27 +19,6 @@ from partita.solver.timeline import timeline
 
 Writer = Callable[[Problem, Candidate], str]
 """Makes the text of a file from a problem and one of its plans."""
-
-JSON, TEXT, CSV = "application/json", "text/plain", "text/csv"
-
-
-@dataclass(frozen=True, slots=True)
-class Export:
-    """A format.
-
-    Attributes
-    ----------
-    write
-        Makes the text of a file from a problem and one of its plans.
-    summary
-        The format in a few words.
-    media_type
-        That of the text.
-    """
-
-    write: Writer
-    summary: str
-    media_type: str = TEXT
 
 
 def _chrome_trace(problem: Problem, candidate: Candidate) -> str:
@@ -88,14 +66,14 @@ def _checked(write: Writer) -> Writer:
     return checked
 
 
-EXPORTS: dict[str, Export] = {
-    "chrome-trace": Export(_chrome_trace, "the timeline as trace events, for Perfetto and chrome://tracing", JSON),
-    "torch": Export(_checked(_torch), "stages, ranks and orders as JSON, for torch.distributed.pipelining", JSON),
-    "torch-orders": Export(_torch_orders, "the orders of the ranks as CSV, for torch.distributed.pipelining", CSV),
-    "torchtitan": Export(_checked(write_torchtitan), "module_fqns_per_model_part"),
-    "megatron": Export(_checked(write_megatron), "--pipeline-model-parallel-layout"),
-    "megatron-numbers": Export(_checked(write_megatron_numbers), "--decoder-first-pipeline-num-layers and so on"),
-    "deepspeed": Export(_checked(write_deepspeed), "a PipelineModule with the bounds of the stages"),
-    "vllm": Export(_checked(write_vllm), "VLLM_PP_LAYER_PARTITION"),
+EXPORTS: dict[str, Writer] = {
+    "chrome-trace": _chrome_trace,
+    "deepspeed": _checked(write_deepspeed),
+    "megatron": _checked(write_megatron),
+    "megatron-numbers": _checked(write_megatron_numbers),
+    "torch": _checked(_torch),
+    "torch-orders": _torch_orders,
+    "torchtitan": _checked(write_torchtitan),
+    "vllm": _checked(write_vllm),
 }
-"""The formats by their names."""
+"""The writers of all formats in ``FORMATS``."""

@@ -17,6 +17,7 @@ from partita.models.merge_patch import merged
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.service.settings import Settings
+from partita.service.solving.exporting import write_export
 from partita.service.solving.limits import OverLimit, check_limits
 from partita.service.solving.outcomes import Answered, Outcome, RefusalKind, Refused
 from partita.service.solving.talk import Accepted, Step, Talk
@@ -25,7 +26,7 @@ from partita.service.solving.variants import split
 if TYPE_CHECKING:
     from partita.solver.progress import Progress
 
-TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson"]
+TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson", "export"]
 
 
 class Evaluation(Model):
@@ -45,6 +46,7 @@ class Task:
     kind
         ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
         metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
+        ``export``: an answer, of which one plan is written for another program.
     body
         JSON as it came.
     base
@@ -72,6 +74,8 @@ def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
     """
     if task.kind in ("batch", "ndjson"):
         return _split(task, settings)
+    if task.kind == "export":
+        return write_export(task.body)
     try:
         data = read_json(task.body)
         if task.base is not None:

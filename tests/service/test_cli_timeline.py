@@ -13,7 +13,7 @@ from small_timelines import answer_json, training_problem
 from partita import __version__
 from partita.models.document import validate
 from partita.models.problem import Problem
-from partita.service.reports.exports import EXPORTS
+from partita.service.reports.formats import FORMATS
 from partita.service.reports.wording import percent, seconds
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -275,4 +275,4 @@ def test_help_names_the_formats():
     """Tests that every format of export is named where users look for it."""
     called = partita("export", "--help")
     assert called.exit_code == 0
-    assert all(name in called.out for name in EXPORTS)
+    assert all(name in called.out for name in FORMATS)

@@ -20,8 +20,8 @@ from partita.models.writers.megatron import write_megatron, write_megatron_numbe
 from partita.models.writers.torchtitan import write_torchtitan
 from partita.models.writers.vllm import write_vllm
 from partita.models.written_plan import written_plan
-from partita.service.commands.timeline import FORMATS
 from partita.service.reports.exports import EXPORTS
+from partita.service.reports.formats import FORMATS
 
 WRITERS = {
     "deepspeed": write_deepspeed,
@@ -278,5 +278,6 @@ def test_a_plan_of_another_problem_is_refused(file):
 
 
 def test_the_help_names_all_formats():
-    """Tests that the command line knows the formats without importing their writers."""
-    assert sorted(FORMATS) == sorted(EXPORTS)
+    """Tests that command line and service know all formats without importing their writers."""
+    assert list(FORMATS) == list(EXPORTS) == sorted(FORMATS)
+    assert all(format in " ".join(partita("export", "--help").out.split()) for format in FORMATS)

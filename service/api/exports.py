@@ -1,0 +1,45 @@
+"""GET /v1/plans/{job}/export/{format}: a plan of a job as a text for another program."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from partita.service.api.job_calls import failure_response, job_in
+from partita.service.jobs.jobs import Jobs
+from partita.service.problem_document import CANCELLED, NOT_DONE, NOT_EXPORTABLE, NOT_FOUND, Refusal, places
+from partita.service.refusals import logged_refusal
+from partita.service.reports.formats import FORMATS
+from partita.service.solving.exporting import export_body
+from partita.service.solving.outcomes import Answered, Refused
+from partita.service.solving.solves import Solves
+from partita.service.solving.work import Task
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/v1/plans/{job}/export/{format}", operation_id="export_plan")
+async def export(
+    request: Request, job: str, format: str, candidate: Annotated[int, Query(ge=1, le=1_000_000)] = 1
+) -> Response:
+    """Write a plan of a job for another program."""
+    jobs: Jobs = request.app.state.jobs
+    solves: Solves = request.app.state.solves
+    chosen = FORMATS.get(format)
+    if chosen is None:
+        raise Refusal(NOT_FOUND, f"there is no format {format[:40]!r}; the formats are {', '.join(FORMATS)}")
+    found = await job_in(request, "plan", job)
+    if found.state == "failed":
+        return failure_response(found)
+    if found.state == "cancelled":
+        raise Refusal(CANCELLED, "the job was cancelled before it was done")
+    stored = await jobs.answer(found)
+    if stored is None:
+        raise Refusal(NOT_DONE, f"the job is {found.state}; export its plan when it has succeeded")
+    outcome = await solves.read(Task("export", export_body(format, candidate, stored.answered.with_problem())))
+    if isinstance(outcome, Refused):
+        reasons = "; ".join(fault.detail for fault in outcome.faults[:1])
+        raise Refusal(NOT_EXPORTABLE, f"no {format} of this plan: {reasons}", places(outcome.faults))
+    if not isinstance(outcome, Answered):
+        raise logged_refusal(outcome)
+    return Response(outcome.body, media_type=chosen.media_type)
