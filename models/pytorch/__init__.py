@@ -10,6 +10,7 @@
 ``segments``   a part of the graph that runs alone: a layer to be timed, or a stage
 ``attention``, ``roofline``  what a GPU that is not here would save and take
 ``clock``, ``passes``, ``workspace``, ``timing``  measures the parts
+``policies``, ``ways``  recompute of a part: what is saved, and how many bytes that is
 ``profiling``  layers and costs to a profile
 ``capturing``  all of it in one call
 ``ready``      a problem that is ready to plan

@@ -1,5 +1,6 @@
 """From a PyTorch module to its graph, its layers and its profile."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from partita.models.pytorch.clock import clock_of
 from partita.models.pytorch.errors import CannotCapture
 from partita.models.pytorch.exporting import Loss, WithLoss, export, user_name
 from partita.models.pytorch.layers import CapturedLayer, Depth, coarsen
+from partita.models.pytorch.policies import Decision, make_policies
 from partita.models.pytorch.preserve import preserved
 from partita.models.pytorch.profiling import Measured, Origin, device_name, model_profile
 from partita.models.pytorch.recording import held_tensors, record, saved_by
@@ -20,6 +22,8 @@ from partita.models.pytorch.records import CapturedGraph
 from partita.models.pytorch.roofline import Roofline, estimated
 from partita.models.pytorch.segments import entering
 from partita.models.pytorch.timing import OnRound, measure
+
+NO_OPTIONS: Mapping[str, Sequence[str] | Decision] = {}
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,12 @@ class Capture:
         return str(self.graph.device.type) == "meta"
 
     def profile(
-        self, *, name: str = "model", repetitions: int = 5, on_round: OnRound = lambda done, total: None
+        self,
+        *,
+        name: str = "model",
+        repetitions: int = 5,
+        policies: Mapping[str, Sequence[str] | Decision] = NO_OPTIONS,
+        on_round: OnRound = lambda done, total: None,
     ) -> ModelProfile:
         """Measure the layers and give the profile that plans are made from.
 
@@ -71,13 +80,16 @@ class Capture:
             Of the model.
         repetitions
             How often each layer is measured after a round that does not count; the median is taken.
+        policies
+            Options of recompute beside ``full``, by name: the operations that are saved, such as ``aten.mm``, or a
+            policy function of torch.utils.checkpoint.
         on_round
             Is told how many measurements are done, of how many.
 
         Raises
         ------
         ValueError
-            When the module lies on the meta device.
+            When the module lies on the meta device, or a policy names no operation or saves none.
         """
         if self.on_meta:
             raise ValueError("nothing can be measured on the meta device; use estimate, or move the module")
@@ -89,6 +101,7 @@ class Capture:
                 self.inputs,
                 clock=clock_of(self.graph.device),
                 repetitions=repetitions,
+                policies=make_policies(policies),
                 on_round=on_round,
             )
             held = [*self.program.parameters(), *self.program.buffers(), *held_tensors(self.graph.module)]
@@ -96,7 +109,12 @@ class Capture:
         return model_profile(self.graph, self.layers, Measured(timings, origin), name=name)
 
     def estimate(
-        self, roofline: Roofline, *, name: str = "model", on_round: OnRound = lambda done, total: None
+        self,
+        roofline: Roofline,
+        *,
+        name: str = "model",
+        policies: Mapping[str, Sequence[str] | Decision] = NO_OPTIONS,
+        on_round: OnRound = lambda done, total: None,
     ) -> ModelProfile:
         """Estimate the costs of the layers on a device that is not here, of a module on the meta device.
 
@@ -104,13 +122,13 @@ class Capture:
         ----------
         roofline
             The device, such as one of ``roofline.DEVICES``.
-        name, on_round
+        name, policies, on_round
             As in ``profile``.
 
         Raises
         ------
         ValueError
-            When the module lies on another device.
+            When the module lies on another device, or a policy names no operation or saves none.
         """
         if not self.on_meta:
             raise ValueError(f"the module is on {self.graph.device}; only one on the meta device is estimated")
@@ -123,6 +141,7 @@ class Capture:
                 clock=partial(estimated, roofline),
                 warm_up=0,
                 repetitions=1,
+                policies=make_policies(policies),
                 on_round=on_round,
             )
         return model_profile(self.graph, self.layers, Measured(timings, Origin(roofline.name, None)), name=name)

@@ -6,20 +6,23 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from partita.models.pytorch.policies import Policy
 from partita.models.pytorch.records import CapturedGraph
 from partita.models.pytorch.segments import Segment
 
 Forward = Callable[..., tuple[torch.Tensor, ...]]
 
 
-def recomputing(segment: Segment, *, random: bool) -> Forward:
-    """Give the forward pass of a part that keeps its inputs alone and runs again in the backward pass.
+def recomputing(segment: Segment, *, random: bool, policy: Policy | None = None) -> Forward:
+    """Give the forward pass of a part that keeps its inputs and runs again in the backward pass.
 
-    ``random`` says whether random state is kept too, so that the second run draws the same numbers.
+    ``random`` says whether random state is kept too, so that the second run draws the same numbers; ``policy`` which
+    operations are saved, none by default.
     """
+    selective = {} if policy is None else {"context_fn": policy.contexts}
 
     def forward(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        kept: Any = checkpoint(segment.module, *inputs, use_reentrant=False, preserve_rng_state=random)
+        kept: Any = checkpoint(segment.module, *inputs, use_reentrant=False, preserve_rng_state=random, **selective)
         return tuple(kept)
 
     return forward

@@ -136,8 +136,8 @@ def _costs(
 ) -> dict[str, Any]:
     """Give the measured costs of a layer.
 
-    With recompute it keeps its inputs. Storages that it shares with others are counted beside the layers, whether or
-    not it is recomputed.
+    With recompute it keeps its inputs and what a policy saves. Storages that it shares with others are counted beside
+    the layers, whether or not it is recomputed.
     """
     costs: dict[str, Any] = {
         "forward_s": timing.forward.seconds,
@@ -145,18 +145,20 @@ def _costs(
         "weight_gradient_s": timing.weight_gradient_s,
         "workspace_bytes": timing.workspace_bytes,
     }
-    if timing.recomputed is not None:
-        inputs = {graph.values[name].storage for name in entering(graph, layer.operations)}
-        shared = {number for number, savers in saved.items() if len(savers) > 1}
-        costs["options"] = [
-            {
-                "recompute": "full",
-                "backward_s": timing.recomputed.backward.seconds,
-                "weight_gradient_s": 0.0,  # nothing can wait: the pass starts with another forward pass
-                "activation_bytes": sum(graph.storage_bytes[number] for number in inputs - shared),
-                "workspace_bytes": timing.recomputed.workspace_bytes,
-            }
-        ]
+    inputs = {graph.values[name].storage for name in entering(graph, layer.operations)}
+    shared = {number for number, savers in saved.items() if len(savers) > 1}
+    costs["options"] = [
+        {
+            "recompute": name,
+            **({} if again.forward is None else {"forward_s": again.forward.seconds}),
+            "backward_s": again.backward.seconds,
+            "weight_gradient_s": 0.0,  # nothing can wait: the pass starts with another forward pass
+            "activation_bytes": again.kept_bytes
+            + sum(graph.storage_bytes[number] for number in (inputs | again.kept) - shared),
+            "workspace_bytes": again.workspace_bytes,
+        }
+        for name, again in timing.recomputed.items()
+    ]
     return costs
 
 

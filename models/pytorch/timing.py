@@ -1,6 +1,6 @@
 """Measures the layers of a captured module, each as a part that runs alone, and the module as a whole."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
@@ -10,13 +10,17 @@ from torch.utils import _pytree as pytree
 
 from partita.models.pytorch.clock import Clock
 from partita.models.pytorch.layers import CapturedLayer
-from partita.models.pytorch.passes import Forward, Pass, recomputing
+from partita.models.pytorch.passes import Pass
+from partita.models.pytorch.policies import FULL, Policy, check_used
 from partita.models.pytorch.records import CapturedGraph
 from partita.models.pytorch.segments import Segment, cut_out
+from partita.models.pytorch.ways import Way, ways_to_recompute
 from partita.models.pytorch.workspace import workspace_bytes
 
 WARM_UP = 1
 """Rounds that are not counted, where something is measured."""
+
+NO_POLICIES: Mapping[str, Policy] = {}
 
 OnRound = Callable[[int, int], None]
 """Is told how many measurements are done, of how many."""
@@ -43,10 +47,25 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """A layer that keeps its inputs alone: seconds of its backward pass with the second forward pass, and workspace."""
+    """A layer that keeps its inputs and runs again in the backward pass.
 
+    Attributes
+    ----------
+    forward
+        The forward pass, where it takes longer because operations are saved; None where it is as without recompute.
+    backward
+        The backward pass with the second forward pass.
+    workspace_bytes
+        Memory beyond what is kept.
+    kept, kept_bytes
+        What is kept beside the inputs: the storages of values that leave the layer, and the bytes of all others.
+    """
+
+    forward: Timing | None
     backward: Timing
     workspace_bytes: int
+    kept: frozenset[int] = frozenset()
+    kept_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +80,15 @@ class LayerTiming:
     workspace_bytes
         Memory beyond what is kept.
     recomputed
-        The same with recompute; None where nothing is kept, or where running twice would change a buffer twice.
+        The same with recompute, by the options; empty where nothing is kept, or where running twice would change a
+        buffer twice.
     """
 
     forward: Timing
     backward: Timing
     input_gradient: Timing
     workspace_bytes: int
-    recomputed: Recomputed | None
+    recomputed: Mapping[str, Recomputed]
 
     @property
     def weight_gradient_s(self) -> float:
@@ -93,7 +113,8 @@ class _Samples:
     forward: list[float] = field(default_factory=list)
     backward: list[float] = field(default_factory=list)
     input_gradient: list[float] = field(default_factory=list)
-    recomputed: list[float] = field(default_factory=list)
+    again: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+    """With recompute, forward and backward."""
 
 
 def measure(
@@ -105,6 +126,7 @@ def measure(
     clock: Clock,
     warm_up: int = WARM_UP,
     repetitions: int = 5,
+    policies: Mapping[str, Policy] = NO_POLICIES,
     on_round: OnRound = lambda done, total: None,
 ) -> Timings:
     """Measure layers and the whole in turn, so that what slows one round down slows all of them.
@@ -123,13 +145,21 @@ def measure(
         Rounds that are not counted.
     repetitions
         How often each is measured; the median counts.
+    policies
+        Options of recompute beside ``full``.
     on_round
         Is told after every measurement how many are done.
+
+    Raises
+    ------
+    UnusedPolicy
+        When a policy saves nothing of any layer.
     """
     for parameter in graph.module.parameters():
         if parameter.requires_grad and parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)  # every microbatch but the first adds to gradients
-    parts = [_Part(graph, layer, clock) for layer in layers]
+    parts = [_Part(graph, layer, clock, policies) for layer in layers]
+    check_used(policies)
     together = _Samples()
     total, done = (warm_up + repetitions) * (len(parts) + 1) + len(parts), 0
     for turn in range(warm_up + repetitions):
@@ -164,7 +194,9 @@ def _sample_whole(whole: Callable[..., torch.Tensor], inputs: tuple[Any, ...], c
 class _Part:
     """A layer being measured."""
 
-    def __init__(self, graph: CapturedGraph, layer: CapturedLayer, clock: Clock) -> None:
+    def __init__(
+        self, graph: CapturedGraph, layer: CapturedLayer, clock: Clock, policies: Mapping[str, Policy]
+    ) -> None:
         self._graph = graph
         self._clock = clock
         self._segment: Segment = cut_out(graph, layer.operations, layer.repeated)
@@ -174,9 +206,10 @@ class _Part:
         self._kept_bytes = sum(graph.storage_bytes[number] for number in kept)
         self._has_inputs = any(graph.values[name].requires_grad for name in self._segment.inputs)
         self._is_trained = any(parameter.requires_grad for parameter in self._segment.module.parameters())
-        self._recomputed: Forward | None = None
+        self._ways: dict[str, Way] = {}
         if kept and not any(operation.written & graph.held_storages for operation in own):
-            self._recomputed = recomputing(self._segment, random=any(operation.random for operation in own))
+            random = any(operation.random for operation in own)
+            self._ways = ways_to_recompute(graph, self._segment, policies, random=random)
         self.samples = _Samples()
 
     def sample(self) -> None:
@@ -192,25 +225,33 @@ class _Part:
             samples.forward.append(self._time(single.forward))
             single.turn()
             samples.input_gradient.append(self._time(single.input_gradient))
-        if self._recomputed is not None:
-            single = Pass(self._graph, self._segment, self._recomputed)
-            single.forward()
+        for name, way in self._ways.items():
+            forward, backward = samples.again.setdefault(name, ([], []))
+            single = Pass(self._graph, self._segment, way.run)
+            forward.append(self._time(single.forward))
             single.turn()
-            samples.recomputed.append(self._time(single.backward))
+            backward.append(self._time(single.backward))
 
     def _time(self, run: Callable[[], None]) -> float:
         return self._clock(run)[1]
 
     def result(self) -> LayerTiming:
         """Sum up the samples, and measure the memory."""
-        recomputed = None
-        if self.samples.recomputed and self._recomputed is not None:
-            size = workspace_bytes(self._graph, self._segment, 0, self._recomputed)
-            recomputed = Recomputed(Timing.of(self.samples.recomputed), size)
         return LayerTiming(
             forward=Timing.of(self.samples.forward),
             backward=Timing.of(self.samples.backward),
             input_gradient=Timing.of(self.samples.input_gradient if self._is_trained else self.samples.backward),
             workspace_bytes=workspace_bytes(self._graph, self._segment, self._kept_bytes),
-            recomputed=recomputed,
+            recomputed={name: self._recomputed(name, *each) for name, each in self.samples.again.items()},
+        )
+
+    def _recomputed(self, name: str, forward: list[float], backward: list[float]) -> Recomputed:
+        """Sum up one way to recompute."""
+        way = self._ways[name]
+        return Recomputed(
+            forward=None if name == FULL else Timing.of(forward),
+            backward=Timing.of(backward),
+            workspace_bytes=workspace_bytes(self._graph, self._segment, way.own_bytes, way.run),
+            kept=way.kept,
+            kept_bytes=way.kept_bytes,
         )

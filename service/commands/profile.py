@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from partita.models.problem import Problem
     from partita.models.profile import ModelProfile
     from partita.models.pytorch.layers import Depth
+    from partita.models.pytorch.policies import Decision
 
 NO_TORCH = "partita profile needs PyTorch, which is not installed here: pip install 'partita[torch]'"
 
@@ -35,6 +36,15 @@ def profile(
             "whose paths have N names.",
         ),
     ] = "blocks",
+    recompute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=OPERATIONS|=MODULE:FUNCTION]",
+            help="Measure recompute by a policy too, as the option NAME: operations to save, such as "
+            "selective=aten.mm,aten.addmm, or a policy function of torch.utils.checkpoint; NAME alone saves products, "
+            "convolutions and attention. May be repeated.",
+        ),
+    ] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="How often each layer is measured.")] = 5,
     bandwidth: Annotated[
         float | None, typer.Option(metavar="BYTES_PER_S", help="Between two devices, one way; by default 1e9 or 25e9.")
@@ -68,6 +78,7 @@ def profile(
         if error.name != "torch":
             raise
         raise Stopped(NO_TORCH, BAD_INPUT) from None
+    policies = _policies(recompute or [])
     given = load_model(model)
     try:
         captured = capture(given.module, given.inputs, given.loss, depth=joined)
@@ -90,11 +101,11 @@ def profile(
 
     ready(captured.outline())  # so that a bad option is refused before anything is measured
     name = Path(model).name  # without the folders, for a file
-    with _bar() as on_round:
+    with _bar() as on_round, _explaining_policies():
         if roofline is None:
-            measured = captured.profile(name=name, repetitions=repetitions, on_round=on_round)
+            measured = captured.profile(name=name, repetitions=repetitions, policies=policies, on_round=on_round)
         else:
-            measured = captured.estimate(roofline, name=name, on_round=on_round)
+            measured = captured.estimate(roofline, name=name, policies=policies, on_round=on_round)
     problem = ready(measured)
     say(f"{model}: {_summary(problem)}")
     if captured.unread:
@@ -104,6 +115,42 @@ def profile(
         write_whole(output, text)
     else:
         sys.stdout.buffer.write(text.encode())
+
+
+def _policies(texts: list[str]) -> "dict[str, Sequence[str] | Decision]":
+    """Read options of recompute: a name, and what is saved.
+
+    Raises
+    ------
+    Stopped
+        When one is none, or a name stands twice.
+    """
+    from partita.models.pytorch.policies import PRODUCTS, make_policies
+    from partita.service.commands.user_code import load_function
+
+    found: dict[str, Sequence[str] | Decision] = {}
+    for text in texts:
+        name, given, what = text.partition("=")
+        if name in found:
+            raise Stopped(f"--recompute: {name!r} is given twice; name one otherwise", BAD_INPUT)
+        save: Sequence[str] | Decision = what.split(",") if given else PRODUCTS
+        found[name] = load_function(what) if ":" in what else save
+    try:
+        make_policies(found)
+    except ValueError as error:
+        raise Stopped(f"--recompute: {error}", BAD_INPUT) from None
+    return found
+
+
+@contextmanager
+def _explaining_policies() -> "Iterator[None]":
+    """Say whose mistake it is when a policy saves nothing."""
+    from partita.models.pytorch.policies import UnusedPolicy
+
+    try:
+        yield
+    except UnusedPolicy as error:
+        raise Stopped(f"--recompute: {error}", BAD_INPUT) from None
 
 
 def _depth(text: str) -> "Depth":

@@ -36,18 +36,36 @@ def load_model(name: str) -> UserModel:
     Stopped
         When there is no such module or function, it fails, or gives anything else.
     """
-    module_name, colon, function_name = name.rpartition(":")
-    if not colon or not module_name or not function_name:
-        raise Stopped(f"{name}: expected MODULE:FUNCTION, such as my_model:build or my_model.py:build", BAD_INPUT)
+    function = load_function(name)
     with redirect_stdout(sys.stderr):
-        function = getattr(_imported(module_name), function_name, None)
-        if not callable(function):
-            raise Stopped(f"{name}: {module_name} has no function {function_name!r}", BAD_INPUT)
         try:
             given = function()
         except Exception as error:
             raise Stopped(f"{name}: the function failed: {_failure(error)}", BAD_INPUT) from error
     return _checked(name, given)
+
+
+def load_function(name: str) -> Callable[..., Any]:
+    """Import a module and give a function of it; what the import prints goes to standard error.
+
+    Parameters
+    ----------
+    name
+        ``MODULE:FUNCTION``, as for ``load_model``.
+
+    Raises
+    ------
+    Stopped
+        When there is no such module or function.
+    """
+    module_name, colon, function_name = name.rpartition(":")
+    if not colon or not module_name or not function_name:
+        raise Stopped(f"{name}: expected MODULE:FUNCTION, such as my_model:build or my_model.py:build", BAD_INPUT)
+    with redirect_stdout(sys.stderr):
+        function: Callable[..., Any] | None = getattr(_imported(module_name), function_name, None)
+    if not callable(function):
+        raise Stopped(f"{name}: {module_name} has no function {function_name!r}", BAD_INPUT)
+    return function
 
 
 def _imported(name: str) -> ModuleType:

@@ -32,6 +32,13 @@ def build():
     layers = [torch.nn.Linear(8, 8) for _ in range(3)]
     return torch.nn.Sequential(*layers), (torch.ones(2, 8),), lambda outputs: outputs.sum()
 
+def policy(context, operation, *args, **kwargs):
+    return operation is torch.ops.aten.addmm.default
+
+def relus():
+    layers = [torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 8)) for _ in range(3)]
+    return torch.nn.Sequential(*layers), (torch.ones(2, 8),)
+
 def large():
     with torch.device("meta"):
         return torch.nn.Linear(10**6, 10**6), (torch.ones(1, 10**6),)
@@ -90,6 +97,23 @@ def test_profile_to_a_file(model, tmp_path):
     assert fabric.bandwidth_bytes_per_s == 5e9
 
 
+def test_profile_with_policies(model):
+    """Tests that options of recompute are measured by name: products, operations given, and a function."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
+    options = ("selective", "gelu=aten.gelu", f"mine={model}:policy")
+    flags = [word for option in options for word in ("--recompute", option)]
+    called = partita("profile", f"{model}:relus", "--repetitions", "1", *flags)
+    assert called.exit_code == 0, called.err
+    layer = validate(Problem, json.loads(called.out)).model.layers[1]
+    kept = {option.recompute: option.activation_bytes for option in layer.options}
+    assert list(kept) == ["full", "selective", "gelu", "mine"]
+    assert kept["full"] < kept["gelu"] < kept["selective"] == kept["mine"]
+    chosen = json.loads(called.out)
+    chosen["constraints"] = {"recompute": "selective"}
+    planned = partita("plan", "-", "--json", stdin=json.dumps(chosen).encode())
+    assert json.loads(planned.out)["status"] == "optimal"
+
+
 def test_profile_says_what_may_surprise(model):
     """Tests that parameters that nothing reads are named, and that code which asks whether it is exported shows."""
     pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
@@ -114,7 +138,7 @@ def test_profile_of_what_has_no_room_here(model):
     ("function", "options", "words"),
     [
         ("branch", (), "a_model.py:18, in forward"),
-        ("fails", (), "RuntimeError: no weights here (a_model.py:33, in fails)"),
+        ("fails", (), "RuntimeError: no weights here (a_model.py:40, in fails)"),
         ("no_module", (), "the model is a str"),
         ("no_tuple", (), "give a tuple, with a comma after a single one"),
         ("number", (), "has no function 'number'"),
@@ -122,6 +146,11 @@ def test_profile_of_what_has_no_room_here(model):
         ("build", ("--devices", "0"), "devices: between 1 and"),
         ("build", ("--depth", "0"), "--depth: blocks, points, operations or a number"),
         ("build", ("--repetitions", "0"), "--repetitions"),
+        ("build", ("--recompute", "stage"), "--recompute: an option of recompute cannot be called 'stage'"),
+        ("build", ("--recompute", "s=aten.x"), "--recompute: torch has no operation 'aten.x'"),
+        ("build", ("--recompute", "s", "--recompute", "s=aten.mm"), "--recompute: 's' is given twice"),
+        ("build", ("--recompute", "s=no_such:f"), "no_such cannot be imported"),
+        ("relus", ("--recompute", "s=aten.mm"), "--recompute: the policy of 's' saves no operation of this model"),
         ("build", ("--device", "a100"), "--device: the model is measured where it is"),
         ("large", (), "--device: the model is on the meta device; say what to estimate for: a100, h100, h200"),
         ("large", ("--device", "b9"), "a100, h100, h200 (got 'b9')"),
