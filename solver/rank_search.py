@@ -61,10 +61,10 @@ class RankSearch(Search[RankNetwork]):
             return node.lengths(paths, prices, *way)
 
         weights, ways = weigh(len(paths.base), most, shortest, lengths, deadline)
+        placed = [(node.places(states), self._trials.placed(crosses)) for states, crosses in ways]
         node.rule_out(node.costs(prices.mean(paths, weights), prices), most * (1 + SAFETY), deadline)
         node.drop_dead_ends()
         if not node.empty:
-            placed = [(node.places(states), self._trials.placed(crosses)) for states, crosses in ways]
             self._try({starts.tobytes() + location.tobytes(): (starts, location) for starts, location in placed})
 
     def _undecided(self, node: RankNetwork) -> int | None:
