@@ -6,6 +6,7 @@ import numpy as np
 
 from partita.solver.arrays import IntArray
 from partita.solver.costs import sum_by
+from partita.solver.figures import MOST_TICKS
 from partita.solver.kinds import fast_ranks
 from partita.solver.plans import Judge
 from partita.solver.replicas import least_reduction
@@ -28,8 +29,8 @@ def least_metrics(judge: Judge, num_stages: int, target: Target) -> dict[str, in
 def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     """Bound a metric from below by arithmetic, in ticks, bytes or devices.
 
-    Times by the mean load, the largest group and one microbatch's way through all stages, and by what follows the
-    pipeline at least; memory by that of the mean rank and of the largest layer.
+    Times by the mean load, the largest group and one microbatch's way through all stages with the latencies on it, and
+    by what follows the pipeline at least; memory by that of the mean rank and of the largest layer.
     """
     figures, groups, instance = judge.figures, judge.groups, judge.instance
     if metric == "num_devices":
@@ -52,14 +53,37 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     microbatches = instance.microbatches
     once = int(figures.time(instance.factors.step_s)) * instance.trains
     once += least_reduction(instance, figures, instance.num_ranks(num_stages))
+    sent = _least_latency(judge, num_stages)
     if schedule.chunks > 1 or schedule.splits:
         # A weight gradient can wait until its rank is idle anyway, so that a microbatch's way does not count it.
         without = total - int(figures.weight_gradient.sum()) * schedule.splits
-        return once + max(without, microbatches * load)
+        return once + max(without + sent, microbatches * load)
     # A stage's m passes come after one pass of all stages before it: T >= sum of earlier loads + m * load. So every
     # stage can take at most 1 / m of what the stages before it leave of T, and all together must take everything.
     shared = int(total / (1 - (1 - 1 / microbatches) ** num_stages) * (1 - ROUNDING))
-    return once + max(total, microbatches * load, shared, _round_the_heaviest(judge, num_stages, total, load))
+    return once + max(total + sent, microbatches * load, shared, _round_the_heaviest(judge, num_stages, total, load))
+
+
+def _least_latency(judge: Judge, num_stages: int) -> int:
+    """Bound the latencies on one microbatch's way through all stages and, where training, back, in ticks.
+
+    Neighbors always exchange a message. Ranks that do not all fit on one node cross between nodes at least as often as
+    they need further ones. 0 where ranks run several stages, between which nothing is sent, where a transfer is part of
+    the passes or goes by the host, and where there is no room anyway.
+    """
+    instance, topology = judge.instance, judge.instance.topology
+    num_ranks, hops = instance.num_ranks(num_stages), num_stages - 1
+    if num_ranks < num_stages or instance.blocking or instance.routing == "host":
+        return 0
+    room = np.cumsum(np.sort(np.bincount(topology.node_of, weights=topology.slots))[::-1])
+    if not hops or num_ranks > room[-1]:
+        return 0
+    cases = [case.latency.astype(np.int64) for case in judge.figures.cases]
+    latency = np.min(cases, axis=0) if instance.worst else np.sum(cases, axis=0)
+    crossings = int(np.searchsorted(room, num_ranks))
+    between = latency[topology.between_classes].min(initial=MOST_TICKS)
+    anywhere = latency[topology.inside_classes].min(initial=between)
+    return int(crossings * between + (hops - crossings) * anywhere) * (2 if instance.trains else 1)
 
 
 def _round_the_heaviest(judge: Judge, num_stages: int, total: int, load: int) -> int:

@@ -32,6 +32,7 @@ class FirstPlans:
         self._tools, self._frame, self._pool, self._seats = tools, frame, pool, seats
         self.search = LocalSearch(tools.view, frame, tools.judge, pool, tools.plans)
         self._moves = GroupSearch(tools.judge, tools.plans)
+        self._placed: IntArray | None = None
 
     def find(self, deadline: Deadline) -> None:
         """Find first plans and improve them."""
@@ -41,7 +42,9 @@ class FirstPlans:
             return
         for sizes in (uniform_sizes(view.size, frame.num_stages), balanced_sizes(view.work, frame.num_stages)):
             if not deadline.passed or tools.plans.best(set()) is None:
-                self._start_from(np.concatenate([[0], np.cumsum(sizes)]), deadline, improve=False)
+                starts: IntArray = np.concatenate([[0], np.cumsum(sizes)])
+                self._place(starts)
+                self._start_from(starts, deadline, improve=False)
         with suppress(TimeOver):
             several = len(judge.instance.topology.kinds) > 1 and judge.metric != "peak_memory" and not frame.optional
             if several and self._start_by_kinds(deadline) and self._seats and not judge.target.counts("peak_memory"):
@@ -53,6 +56,22 @@ class FirstPlans:
             if cuts is None and self._pool is not None:  # a path cut is valid whether or not its plan fits
                 cuts = smallest_maximum(view, frame.within(NO_LIMIT), by_time, deadline)
             self._start_from_cuts(cuts, deadline)
+
+    def _place(self, cuts: IntArray) -> None:
+        """Choose where ranks are placed if not otherwise: in order of the nodes, or on few nodes if that is faster.
+
+        Only transfers tell the two apart, so that the first stages for which a plan is judged decide it for all.
+        """
+        judge = self._tools.judge
+        topology, num_ranks = judge.instance.topology, judge.instance.num_ranks(len(cuts) - 1)
+        if self._placed is not None or len(topology.kinds) > 1:
+            return
+        in_order, few = topology.in_order(num_ranks), topology.on_few_nodes(num_ranks)
+        if in_order is None or few is None or (in_order == few).all():
+            return
+        plans = [Plan(stages_of(cuts), location) for location in (in_order, few)]
+        first, other = (measures.iteration for measures in judge.measure_all(plans))
+        self._placed = few if other < first else in_order
 
     def _start_by_kinds(self, deadline: Deadline) -> bool:
         """Start from plans that leave every kind of device what it can do; tell whether there were any."""
@@ -73,7 +92,8 @@ class FirstPlans:
         """Keep a plan of intervals and its paths, and improve it; its ranks are placed in order if not otherwise."""
         tools, judge = self._tools, self._tools.judge
         if location is None:
-            location = judge.instance.topology.in_order(judge.instance.num_ranks(len(cuts) - 1))
+            num_ranks = judge.instance.num_ranks(len(cuts) - 1)
+            location = judge.instance.topology.in_order(num_ranks) if self._placed is None else self._placed[:num_ranks]
         if location is None:
             return
         plan = Plan(stages_of(cuts), location)

@@ -287,6 +287,22 @@ class Topology:
         order = np.repeat(np.arange(len(self.slots)), self.slots)
         return order[:num_ranks] if len(order) >= num_ranks else None
 
+    def on_few_nodes(self, num_ranks: int) -> IntArray | None:
+        """Place ranks in one location that has room for all, or else by filling the largest first; fast ones before.
+
+        None when there are too few slots.
+        """
+        inside = [self.classes[number] for number in np.diagonal(self.class_of)]
+        slots = self.slots.tolist()
+
+        def urgency(place: int) -> tuple[int, float, float]:
+            bandwidth, latency = inside[place]
+            return -min(slots[place], num_ranks), latency, -bandwidth
+
+        order = np.array(sorted(range(len(slots)), key=urgency), dtype=np.int64)
+        places: IntArray = np.repeat(order, self.slots[order])
+        return places[:num_ranks] if len(places) >= num_ranks else None
+
     def in_runs(self, runs: Sequence[int]) -> IntArray | None:
         """Place runs of ranks, each in one location, the longest first; None when one has no room."""
         room = self.slots.tolist()
