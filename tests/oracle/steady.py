@@ -36,8 +36,17 @@ def _divisions(problem: Problem) -> Iterator[list[Stage]]:
     for stage_of in product(range(len(names)), repeat=len(names)):
         place = dict(zip(names, stage_of, strict=True))
         count = max(stage_of) + 1
-        if set(stage_of) == set(range(count)) and all(place[a] <= place[b] for a, b, *_ in _edges(problem)):
+        if set(stage_of) == set(range(count)) and _admits(problem, place):
             yield [frozenset(name for name in names if place[name] == stage) for stage in range(count)]
+
+
+def _admits(problem: Problem, place: dict[str, int]) -> bool:
+    """Tell whether layers come in order, together where that is demanded, and apart only where a boundary may lie."""
+    allowed = problem.constraints.cut_after
+    return all(
+        place[a] == place[b] if allowed is not None and a not in allowed else place[a] <= place[b]
+        for a, b, *_ in _edges(problem)
+    ) and all(len({place[name] for name in group}) == 1 for group in problem.constraints.together)
 
 
 def _edges(problem: Problem) -> list[tuple[str, str, str, int, int]]:
@@ -63,12 +72,10 @@ def stage_seconds(problem: Problem, stages: list[Stage], degrees: list[Degrees],
         chosen = [tuple(kind if kind in each else None for each in kinds) for kind in [None, *named]]
     else:
         chosen = list(product(*kinds))
-    times = [
-        _computing(
-            problem, [_costs(layer, t, kind) for layer, kind in zip(layers, ways, strict=True)], flight, index, stages
-        )
-        for ways in chosen
-    ]
+    times = []
+    for ways in chosen:
+        costs = [_costs(problem, layer, t, kind) for layer, kind in zip(layers, ways, strict=True)]
+        times.append(_computing(problem, costs, flight, index, stages))
     busy, beside = min(times), 0.0
     crossing = _crossing(problem, stages, index, t)
     if training.communication == "blocking":
@@ -87,16 +94,23 @@ def _kinds(problem: Problem, layer: Layer) -> list[str | None]:
     return [asked if asked in named else None]
 
 
-def _costs(layer: Layer, t: int, kind: str | None) -> Costs:
+def _costs(problem: Problem, layer: Layer, t: int, kind: str | None) -> Costs:
     costs = {name: getattr(layer, name) for name in ("forward_s", "backward_s", "activation_bytes", "workspace_bytes")}
     costs |= {"weight_bytes": layer.weight_bytes, "buffer_bytes": layer.buffer_bytes}
-    for specific in (1, 2):
+    ((device, card),) = problem.cluster.devices.items()
+    measured: dict[str, bool] = {}
+    for specific in (1, 2, 3):
         for option in layer.options:
-            asked = [option.tensor_parallel is not None, option.recompute is not None]
+            asked = [option.tensor_parallel is not None, option.recompute is not None, option.device is not None]
             fits = option.tensor_parallel in (None, t) and option.recompute in (None, kind)
-            if fits and sum(asked) == specific:
-                costs |= {name: value for name in costs if (value := getattr(option, name)) is not None}
-    return costs
+            if fits and sum(asked) == specific and option.device in (None, device):
+                given = {name: value for name in costs if (value := getattr(option, name)) is not None}
+                costs |= given
+                measured |= dict.fromkeys(given, option.device is not None)
+    return {
+        name: value / card.speed if name.endswith("_s") and not measured.get(name) else value
+        for name, value in costs.items()
+    }
 
 
 def _computing(problem: Problem, costs: list[Costs], flight: int, index: int, stages: list[Stage]) -> float:
@@ -150,7 +164,7 @@ def _exchange(problem: Problem, layers: list[Layer], t: int, d: int) -> float:
     training, fabric = problem.training, problem.cluster.nodes[0].fabric
     assert fabric is not None
     factor = training.optimizer_factors().gradient_bytes_per_weight_byte or 1.0
-    moved = sum(_costs(layer, t, None)["weight_bytes"] for layer in layers) * factor * 2 * (d - 1) / d
+    moved = sum(_costs(problem, layer, t, None)["weight_bytes"] for layer in layers) * factor * 2 * (d - 1) / d
     moved *= 2 if training.gradient_exchange == "half_duplex" else 1
     often = d if training.gradient_exchange_after == "round" else training.num_microbatches
     return (fabric.latency_s + moved / fabric.bandwidth_bytes_per_s) / often

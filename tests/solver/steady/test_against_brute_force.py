@@ -1,5 +1,6 @@
 """Tests that plans with degrees for each stage are the best of all plans, and are priced as the oracle prices them."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -69,6 +70,31 @@ def random_problem(seed: int) -> Problem:
     )
 
 
+def demanding_problem(seed: int) -> Problem:
+    """Give the problem of a seed with all else that goes with degrees for each stage.
+
+    Layers together, boundaries that are allowed, another speed, costs measured on the device, and limits on memory and
+    on the bottleneck that is least without them.
+    """
+    random, drawn = Random(f"demanding {seed}"), random_problem(seed).model_dump(mode="json", by_alias=True)
+    layers, device = drawn["model"]["layers"], drawn["cluster"]["devices"]["card"]
+    names = [layer["name"] for layer in layers]
+    device["speed"] = random.choice([1.0, 0.5, 4.0])
+    for layer in layers:
+        if random.random() < 0.3:
+            layer["options"].append({"device": "card", "backward_s": random.randint(1, 9)})
+    if random.random() < 0.4:
+        drawn["constraints"]["together"] = [random.sample(names, 2)]
+    if random.random() < 0.4:
+        drawn["constraints"]["cut_after"] = [name for name in names if random.random() < 0.7]
+    if random.random() < 0.4:
+        drawn["limits"] = {"peak_memory_bytes": random.randint(device["reserve_bytes"] + 200, device["memory_bytes"])}
+    best = least_bottleneck(validate(Problem, drawn))
+    if best not in (0.0, float("inf")) and random.random() < 0.4:
+        drawn["limits"]["bottleneck_time_s"] = best * random.choice([0.9, 1.0, 1.3])
+    return validate(Problem, drawn)
+
+
 def _layer(random: Random, name: str, wide: bool, output: int) -> dict[str, Any]:
     options: list[dict[str, Any]] = []
     if wide:
@@ -133,10 +159,11 @@ def check_plan(problem: Problem, answer: Answer) -> None:
         assert stage.memory.total_bytes <= stage.memory.capacity_bytes
 
 
+@pytest.mark.parametrize("make", [random_problem, demanding_problem])
 @pytest.mark.parametrize("seed", range(CASES))
-def test_no_plan_is_better(seed: int) -> None:
+def test_no_plan_is_better(seed: int, make: Callable[[int], Problem]) -> None:
     """Tests value, bound and status against all stages, degrees and recompute choices."""
-    problem = random_problem(seed)
+    problem = make(seed)
     best = least_bottleneck(problem)
     answer = plan_problem(problem)
     if best == float("inf"):
