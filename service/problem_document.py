@@ -94,6 +94,8 @@ OVER_LIMIT = Kind(
 NO_MEMORY = Kind(
     "out-of-memory", 422, "Too large for the memory of a solve", "Send a smaller problem or ask for fewer workers."
 )
+NO_KEY = Kind("no-key", 401, "No valid API key", "Send a valid key with the header Authorization: Bearer.")
+ROLE_TOO_LOW = Kind("role-too-low", 403, "The key may not do this", "Use a key with the role that the detail names.")
 BAD_REQUEST = Kind("bad-request", 400, "The request cannot be understood", "Correct what the detail says.")
 INTERNAL = Kind("internal-error", 500, "An error inside Partita", "Not the input's fault; the server's log has more.")
 CRASHED = Kind("solve-crashed", 500, "The solve crashed", "The process of the solve died; the server itself goes on.")
@@ -118,6 +120,8 @@ OVERRAN = Kind(
 KINDS = (
     NOT_JSON,
     BAD_REQUEST,
+    NO_KEY,
+    ROLE_TOO_LOW,
     NOT_FOUND,
     WRONG_METHOD,
     BODY_LATE,

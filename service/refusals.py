@@ -10,6 +10,7 @@ from partita.service.problem_document import (
     INVALID,
     NO_MEMORY,
     NOT_JSON,
+    NOT_READY,
     OVER_LIMIT,
     OVERRAN,
     UNSUPPORTED,
@@ -21,6 +22,9 @@ from partita.service.problem_document import (
 from partita.service.solving.outcomes import Crashed, Failed, Outcome, OutOfMemory, Overran, RefusalKind, Refused
 
 LOG = logging.getLogger("partita.service")
+
+RETRY_S = 5
+"""When to try again what failed because the service was not ready."""
 
 REFUSALS: dict[RefusalKind, Kind] = {
     "not_json": NOT_JSON,
@@ -35,6 +39,13 @@ def abandoned() -> Refusal:
     return Refusal(
         ABANDONED, "its worker was gone each of the many times that it was begun; it is thought to be the cause"
     )
+
+
+def store_away(error: Exception) -> Refusal:
+    """Explain that the store cannot be reached; why is for the log alone."""
+    refusal = Refusal(NOT_READY, "the store cannot be reached", headers={"Retry-After": str(RETRY_S)})
+    LOG.error("%s: %s", refusal.instance, error)
+    return refusal
 
 
 def refusal_of(outcome: Outcome) -> Refusal:

@@ -50,6 +50,8 @@ class Settings:
         Folder of the database, where that is a file.
     database
         Address of PostgreSQL; None for a file of SQLite in ``data``.
+    require_keys
+        Whether every request needs an API key, even before the first one is made.
     max_variants
         The most problems of a batch.
     max_queued
@@ -78,6 +80,7 @@ class Settings:
     shutdown_s: float = 5.0
     data: Path = field(default_factory=default_folder)
     database: str | None = None
+    require_keys: bool = False
     max_variants: int = 10_000
     max_queued: int = 20_000
     max_wait_s: float = 60.0

@@ -14,6 +14,7 @@ from starlette.routing import Match
 
 from partita import __version__
 from partita.service.api import batches, docs_page, evaluations, exports, health
+from partita.service.api.guard import Guard
 from partita.service.api.job_routes import routes_of
 from partita.service.api.openapi import openapi_document
 from partita.service.jobs.jobs import Jobs
@@ -22,11 +23,11 @@ from partita.service.problem_document import (
     INTERNAL,
     INVALID,
     NOT_FOUND,
-    NOT_READY,
     WRONG_METHOD,
     Place,
     Refusal,
 )
+from partita.service.refusals import store_away
 from partita.service.settings import Settings
 from partita.service.solving.process import Work
 from partita.service.solving.solves import Solves
@@ -62,6 +63,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
     for router in ROUTERS:
         app.include_router(router)
+    app.add_middleware(Guard)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(HTTPException, _wrong_place)
@@ -120,9 +122,7 @@ def _methods(request: Request) -> set[str]:
 
 async def _no_store(_: Request, error: Exception) -> Response:
     """Answer while the store cannot be reached."""
-    refusal = Refusal(NOT_READY, "the store cannot be reached", headers={"Retry-After": str(health.RETRY_S)})
-    LOG.error("%s: %s", refusal.instance, error)
-    return refusal.response()
+    return store_away(error).response()
 
 
 async def _broken(_: Request, error: Exception) -> Response:

@@ -23,10 +23,10 @@ class Forecast(Model):
     method
         What the forecast rests on.
     backlog
-        Jobs that are solved until then, those of others that come first too; of equal ones, one.
+        Your jobs that are solved until then, those that come first too; of equal ones, one.
     arrival_per_s, service_per_s
-        Measured rates of the last two minutes, or since the batch was taken: of jobs that arrive and come first, and
-        of jobs that are solved.
+        Measured rates of the last two minutes, or since the batch was taken: of your jobs that arrive and come first,
+        and of your jobs that are solved.
     remaining_s, finished_at
         Seconds left, and the moment in UTC; null where nothing was solved yet or no end is in sight.
     """

@@ -8,7 +8,8 @@ from starlette.requests import ClientDisconnect
 
 from partita.service.api.answering import CLIENT_GONE
 from partita.service.api.batch_documents import BatchDocument, batch_document, result_line
-from partita.service.api.job_calls import answer_of, checked, owner_of, refusal_to_take
+from partita.service.api.guard import owner_of
+from partita.service.api.job_calls import answer_of, checked, refusal_to_take
 from partita.service.api.job_routes import Include
 from partita.service.api.preferences import idempotency_key
 from partita.service.api.request_body import media_type, read_body
@@ -52,7 +53,7 @@ async def post_batch(request: Request, include: Include = None) -> Response:
         return Response(status_code=CLIENT_GONE)
     except (Conflict, QueueFull) as error:
         raise refusal_to_take(error) from None
-    document = await _document(jobs, batch)
+    document = await _document(request, batch)
     headers = {"Location": f"/v1/batches/{batch.id}"}
     return Response(document.model_dump_json(), 202, headers, "application/json")
 
@@ -60,7 +61,7 @@ async def post_batch(request: Request, include: Include = None) -> Response:
 @router.get("/{batch}", operation_id="get_batch")
 async def get_batch(request: Request, batch: str) -> BatchDocument:
     """Give a batch as it stands."""
-    return await _document(request.app.state.jobs, await _batch_in(request, batch))
+    return await _document(request, await _batch_in(request, batch))
 
 
 @router.get("/{batch}/results", operation_id="batch_results")
@@ -78,7 +79,7 @@ async def cancel_batch(request: Request, batch: str) -> BatchDocument:
     """Cancel what has not ended of a batch."""
     jobs: Jobs = request.app.state.jobs
     await _batch_in(request, batch)
-    return await _document(jobs, _found(await jobs.cancel_batch(checked(batch), owner_of(request))))
+    return await _document(request, _found(await jobs.cancel_batch(checked(batch), owner_of(request))))
 
 
 async def _batch_in(request: Request, name: str) -> Batch:
@@ -94,9 +95,10 @@ def _found(batch: Batch | None) -> Batch:
     return batch
 
 
-async def _document(jobs: Jobs, batch: Batch) -> BatchDocument:
+async def _document(request: Request, batch: Batch) -> BatchDocument:
     """Describe a batch, with a forecast while it is under way."""
-    return batch_document(batch, await jobs.flow(batch) if batch.open else None)
+    jobs: Jobs = request.app.state.jobs
+    return batch_document(batch, await jobs.flow(batch, owner_of(request)) if batch.open else None)
 
 
 async def _lines(jobs: Jobs, batch: str, owner: str) -> AsyncIterator[bytes]:

@@ -69,6 +69,8 @@ def render(document: Document) -> str:
         '<link rel="stylesheet" href="/docs/docs.css"><script src="/docs/docs.js" defer></script></head><body>'
         f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1>{paragraphs}"
         '<p>For programs: <a href="/openapi.json">/openapi.json</a>.</p>'
+        '<p><label>API key, where the server asks for one: <input id="key" type="password" autocomplete="off">'
+        "</label></p>"
         f"<h2>Calls</h2>{''.join(operations)}<h2>Errors</h2>{_kinds()}"
         f"<h2>Schemas</h2>{''.join(schemas)}</body></html>"
     )

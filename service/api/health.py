@@ -6,10 +6,9 @@ from partita import __version__
 from partita.models.base import Model
 from partita.service.jobs.jobs import Jobs
 from partita.service.problem_document import NOT_READY, Refusal
+from partita.service.refusals import RETRY_S
 
 router = APIRouter()
-
-RETRY_S = 5
 
 
 class Health(Model):

@@ -10,6 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from partita.service.api.answering import CLIENT_GONE, client_leaves
+from partita.service.api.guard import owner_of
 from partita.service.api.job_documents import (
     JobDocument,
     JobList,
@@ -21,7 +22,7 @@ from partita.service.api.job_documents import (
 from partita.service.api.preferences import Preferences, preferences
 from partita.service.api.request_body import read_body
 from partita.service.jobs.jobs import Given, Jobs
-from partita.service.jobs.records import LOCAL, Asked, Conflict, Job, QueueFull, State
+from partita.service.jobs.records import Asked, Conflict, Job, QueueFull, State
 from partita.service.problem_document import (
     BUSY,
     CANCELLED,
@@ -49,11 +50,6 @@ FULL_S = 30
 """When to try again while the queue is full."""
 
 PATHS: dict[str, str] = {"plan": "/v1/plans", "frontier": "/v1/frontiers"}
-
-
-def owner_of(request: Request) -> str:
-    """Give whose jobs a request is about."""
-    return LOCAL
 
 
 async def ask(request: Request, kind: TaskKind, include_problem: bool) -> Response:

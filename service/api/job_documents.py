@@ -59,7 +59,7 @@ class JobDocument(Model):
     created_at, started_at, finished_at
         Moments in UTC.
     ahead
-        How many jobs are solved before this one, while it waits.
+        How many of your jobs are solved before this one, while it waits.
     progress
         How far it is, while it runs.
     answer

@@ -10,6 +10,7 @@ from partita.service.api import examples
 from partita.service.api.batch_documents import BatchDocument, BatchResult
 from partita.service.api.health import Health
 from partita.service.api.job_documents import JobDocument, JobList
+from partita.service.api.openapi_access import SCHEME, guarded
 from partita.service.api.openapi_batches import about_batches
 from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing
 from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
@@ -48,24 +49,27 @@ def openapi_document(settings: Settings) -> Document:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Partita", "version": __version__, "description": _description(settings)},
-        "paths": {
-            "/v1/plans": {
-                "post": asking("plan", _PLAN, settings, examples.PLANS, problem, answer),
-                "get": listing("list_plans", "plans"),
+        "paths": guarded(
+            {
+                "/v1/plans": {
+                    "post": asking("plan", _PLAN, settings, examples.PLANS, problem, answer),
+                    "get": listing("list_plans", "plans"),
+                },
+                **about_jobs("/v1/plans", "plan"),
+                "/v1/plans/{job}/export/{format}": {"get": exporting()},
+                "/v1/frontiers": {
+                    "post": asking("frontier", _FRONTIER, settings, examples.FRONTIERS, request, front),
+                    "get": listing("list_frontiers", "fronts"),
+                },
+                **about_jobs("/v1/frontiers", "frontier"),
+                **about_batches(settings, examples.BATCHES),
+                "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
+                "/healthz": {"get": _HEALTH},
+                "/readyz": {"get": _READY},
             },
-            **about_jobs("/v1/plans", "plan"),
-            "/v1/plans/{job}/export/{format}": {"get": exporting()},
-            "/v1/frontiers": {
-                "post": asking("frontier", _FRONTIER, settings, examples.FRONTIERS, request, front),
-                "get": listing("list_frontiers", "fronts"),
-            },
-            **about_jobs("/v1/frontiers", "frontier"),
-            **about_batches(settings, examples.BATCHES),
-            "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
-            "/healthz": {"get": _HEALTH},
-            "/readyz": {"get": _READY},
-        },
-        "components": {"schemas": schemas["$defs"]},
+            settings,
+        ),
+        "components": {"schemas": schemas["$defs"], "securitySchemes": SCHEME},
     }
 
 
@@ -109,7 +113,9 @@ def _description(settings: Settings) -> str:
         'may also be written as "80GiB". Errors are problem documents (RFC 9457) with JSON pointers into the body.\n\n'
         f"This server takes bodies of up to {settings.max_body_bytes} bytes, {settings.max_layers} layers, "
         f"{settings.max_devices} devices, {settings.max_candidates} candidates, {settings.max_workers} workers and a "
-        f"time limit of {settings.max_time_limit_s:g} s, and solves {settings.solves} at a time."
+        f"time limit of {settings.max_time_limit_s:g} s, and solves {settings.solves} at a time.\n\n"
+        "From when its first API key is made, and always where others than this machine reach it, every call but those "
+        "of health and these pages needs one: Authorization: Bearer partita_…"
     )
 
 

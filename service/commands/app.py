@@ -4,6 +4,7 @@ import typer
 
 from partita.service.commands.data import import_profile, schema
 from partita.service.commands.frontier import frontier
+from partita.service.commands.keys import app as keys
 from partita.service.commands.plan import evaluate, plan
 from partita.service.commands.profile import profile
 from partita.service.commands.serve import serve
@@ -28,6 +29,7 @@ app.command("export")(export)
 app.command("schema")(schema)
 app.command("serve")(serve)
 app.command("worker")(worker)
+app.add_typer(keys, name="keys")
 
 
 def _show_version(wanted: bool) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @guarded
 def serve(
-    host: Annotated[str, option("HOST", "Address to listen on; a loopback address.")] = "127.0.0.1",
+    host: Annotated[str, option("HOST", "Address to listen on; a loopback one without keys.")] = "127.0.0.1",
     port: Annotated[int, option("PORT", "Port; 0 for any free one.", 0, 65535)] = 8000,
     data: Data = DEFAULTS.data,
     database: Database = None,
@@ -60,7 +60,6 @@ def serve(
     debug: Debug = False,
 ) -> None:
     """Answer requests over HTTP; see /docs there. Every option is an environment variable too."""
-    _check_host(host)
     settings = Settings(
         data=data,
         database=database,
@@ -79,21 +78,37 @@ def serve(
         max_workers=max_workers,
         lease_s=lease,
         keep_s=keep * DAY_S,
+        require_keys=not _is_loopback(host),
     )
+    if settings.require_keys:
+        _check_keys(host, settings)
     with _listening(host, port) as listener:
         _serve(settings, listener)
 
 
-def _check_host(host: str) -> None:
-    """Refuse to be reachable from elsewhere, since there are no keys yet."""
+def _is_loopback(host: str) -> bool:
+    """Tell whether an address is reached from this machine alone."""
     try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        loopback = False
-    if not loopback:
+        return False
+
+
+def _check_keys(host: str, settings: Settings) -> None:
+    """Refuse to be reachable from elsewhere without keys: nobody could use the service, or everybody."""
+    from partita.service.access.key_store import KeyStore
+    from partita.service.jobs.database import DatabaseUnusable
+    from partita.service.jobs.opening import opened_database
+
+    try:
+        with opened_database(settings) as engine:
+            known = KeyStore(engine).listed()
+    except DatabaseUnusable as error:
+        raise Stopped(str(error), FAILED) from None
+    if not known:
         raise Stopped(
-            f"will not listen on {host}: there are no API keys yet, so everyone who reaches the port could use the "
-            "service; use --host 127.0.0.1 and, for access from elsewhere, a proxy that checks who asks",
+            f"will not listen on {host or 'all addresses'}: there are no API keys yet; make one with partita keys "
+            "create NAME (with the same --data or --database), or use --host 127.0.0.1",
             BAD_INPUT,
         )
 

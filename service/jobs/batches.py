@@ -47,7 +47,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What is measured of the queue before the end of a batch; rates in jobs per second.
+    """What is measured of the queue before the end of a batch, of one owner's jobs alone; rates in jobs per second.
 
     Attributes
     ----------
@@ -168,8 +168,8 @@ def find(store: Store, batch: str, owner: str) -> Batch | None:
     return Batch(batch, row.created_at, row.total, states)
 
 
-def flow(store: Store, batch: Batch) -> Flow:
-    """Measure how fast the queue before the end of a batch shrinks."""
+def flow(store: Store, batch: Batch, owner: str) -> Flow:
+    """Measure how fast the queue of an owner before the end of a batch shrinks."""
     now = time.time()
     window = max(1.0, min(WINDOW_S, now - batch.created_at))
     alone, mine = jobs.c.leader.is_(None), jobs.c.batch == batch.id
@@ -179,7 +179,7 @@ def flow(store: Store, batch: Batch) -> Flow:
     with store.engine.connect() as connection:
 
         def count(*which: sa.ColumnElement[bool]) -> int:
-            chosen = sa.select(sa.func.count()).select_from(jobs).where(alone, *which)
+            chosen = sa.select(sa.func.count()).select_from(jobs).where(jobs.c.owner == owner, alone, *which)
             return int(connection.execute(chosen).scalar_one())
 
         return Flow(count(before, jobs.c.state.in_(OPEN)), count(arrived) / window, count(served) / window)

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from partita.service.access.key_store import KeyStore
 from partita.service.jobs import batches
 from partita.service.jobs.batches import AskedBatch, Batch, Flow
-from partita.service.jobs.database import DatabaseUnusable, address, connect, upgrade
+from partita.service.jobs.database import DatabaseUnusable
 from partita.service.jobs.keeper import Keeper, hand_over
 from partita.service.jobs.leases import Lease, alive
-from partita.service.jobs.queue import Queue
+from partita.service.jobs.opening import open_store
 from partita.service.jobs.records import Asked, Job, State, Stored
 from partita.service.jobs.runner import Runner
-from partita.service.jobs.store import Claim, Store
+from partita.service.jobs.store import Claim
 from partita.service.settings import Settings
 from partita.service.solving.solves import Solves
 from partita.service.solving.work import Task
@@ -72,11 +73,9 @@ class Jobs:
         if self._engine is not None:
             return
         settings = self._settings
-        engine = connect(address(settings.database, settings.data))
-        upgrade(engine)
-        queue = Queue(engine)
-        queue.upgrade()
-        self.store = Store(engine, queue, settings.max_queued)
+        self.store = open_store(settings)
+        engine = self.store.engine
+        self.keys = KeyStore(engine)
         self._lease = Lease(engine, settings.solves, settings.lease_s)
         self._runner = Runner(self.store, self._solves)
         self._keeper = Keeper(self.store, self._runner, self._lease, settings.lease_s, settings.keep_s)
@@ -209,9 +208,9 @@ class Jobs:
         """Give a batch of an owner; None where there is none."""
         return await asyncio.to_thread(batches.find, self.store, batch, owner)
 
-    async def flow(self, batch: Batch) -> Flow:
-        """Measure how fast the queue before the end of a batch shrinks."""
-        return await asyncio.to_thread(batches.flow, self.store, batch)
+    async def flow(self, batch: Batch, owner: str) -> Flow:
+        """Measure how fast the queue of an owner before the end of a batch shrinks."""
+        return await asyncio.to_thread(batches.flow, self.store, batch, owner)
 
     async def results(self, batch: str, owner: str) -> AsyncIterator[Job]:
         """Give the jobs of a batch as they end, each once, until all have ended or this process is about to."""

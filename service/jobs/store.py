@@ -146,7 +146,7 @@ class Store:
         """
         waiting = connection.execute(sa.select(sa.func.count()).where(jobs.c.state == "queued")).scalar_one()
         if waiting + more > self._max_queued:
-            raise QueueFull(f"{waiting} jobs wait already, and {self._max_queued} may")
+            raise QueueFull(f"there is no room for {more} more among the {self._max_queued} jobs that may wait")
 
     def find(self, job: str, owner: str) -> Job | None:
         """Give a job of an owner; None where there is none."""
@@ -267,6 +267,10 @@ class Store:
         """Cancel those jobs of a batch that have not ended."""
         self._end(jobs.c.batch == batch, jobs.c.owner == owner)
 
+    def cancel_owner(self, owner: str) -> None:
+        """Cancel those jobs of an owner that have not ended."""
+        self._end(jobs.c.owner == owner)
+
     def _end(self, *which: sa.ColumnElement[bool]) -> None:
         """Cancel jobs; those that waited for the end of a cancelled one wait in the queue from now on."""
         with self.engine.begin() as connection:
@@ -323,7 +327,7 @@ class Store:
         return found
 
     def ahead(self, job: Job) -> int:
-        """Give how many jobs wait before one that waits."""
+        """Give how many jobs of the same owner wait before one that waits; those of others are not told of."""
         earlier = jobs.c.created_at < job.created_at
         if job.batch is None:
             before = sa.and_(earlier, jobs.c.batch.is_(None))
@@ -332,7 +336,9 @@ class Store:
             before = sa.or_(earlier, jobs.c.batch.is_(None), same)
         with self.engine.connect() as connection:
             return connection.execute(
-                sa.select(sa.func.count()).where(jobs.c.state == "queued", jobs.c.id != job.id, before)
+                sa.select(sa.func.count()).where(
+                    jobs.c.owner == job.owner, jobs.c.state == "queued", jobs.c.id != job.id, before
+                )
             ).scalar_one()
 
     def listed(self, owner: str, kind: str, state: State | None, limit: int, before: float | None) -> list[Job]:

@@ -2,6 +2,7 @@
 
 ``jobs``: what was asked, its state, how far it is and how it ended. ``answers``: answers by what was asked, so that an
 equal request needs no search. ``batches``: what the jobs of a batch have in common. ``workers``: who is alive.
+``api_keys``: who may use the service. ``key_secrets``: what they show for it; a key that is being rotated has several.
 """
 
 import sqlalchemy as sa
@@ -82,4 +83,24 @@ workers = sa.Table(
     sa.Column("solves", sa.Integer, nullable=False),
     sa.Column("beats", sa.BigInteger, nullable=False),  # counted up while the process lives
     sa.Column("beat_at", sa.Double, nullable=False),
+)
+
+api_keys = sa.Table(
+    "api_keys",
+    metadata,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("owner", sa.String(200), nullable=False),  # of jobs; keys that share them have the same
+    sa.Column("role", sa.String(20), nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("revoked_at", sa.Double),
+)
+
+key_secrets = sa.Table(
+    "key_secrets",
+    metadata,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("key", sa.String(100), sa.ForeignKey("api_keys.name"), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),  # SHA-256, in hexadecimal digits
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("expires_at", sa.Double),
 )

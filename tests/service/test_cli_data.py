@@ -142,16 +142,16 @@ def test_schema_of_something_else():
 def test_version_and_help():
     """Tests that the version and the help of every command are there, and that a usage error has exit code 2."""
     assert partita("--version").out == f"partita {__version__}\n"
-    for command in ("plan", "evaluate", "import", "schema", "serve", "worker"):
+    for command in ("plan", "evaluate", "import", "schema", "serve", "worker", "keys"):
         assert partita(command, "--help").exit_code == 0
     assert partita("fly").exit_code == 2
     assert partita().exit_code == 2
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", ""])
-def test_serve_only_on_this_machine(host):
+def test_serve_only_on_this_machine(host, tmp_path):
     """Tests that without keys the server listens to nobody else, with the reason."""
-    called = partita("serve", "--host", host)
+    called = partita("serve", "--host", host, "--data", str(tmp_path))
     assert called.exit_code == 2
     assert "there are no API keys yet" in called.err
 

@@ -2,6 +2,7 @@
 
 import pytest
 import schemathesis
+from cli_calls import partita
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
 
@@ -25,20 +26,31 @@ def lines(context, value):
     return str(value).encode(errors="replace")
 
 
-def described(coverage):
+def described(coverage, require_keys=False):
     """Read the description; with ``coverage``, every field is also varied systematically, in thousands of requests."""
-    schema = schemathesis.openapi.from_dict(openapi_document(Settings()))
+    schema = schemathesis.openapi.from_dict(openapi_document(Settings(require_keys=require_keys)))
     schema.config.phases.coverage.enabled = coverage
     return schema
 
 
-random_schema, whole_schema = described(False), described(True)
+random_schema, whole_schema, keyed_schema = described(False), described(True), described(False, require_keys=True)
 
 
-def check(case, client):
+@pytest.fixture(scope="session")
+def keyed_server(tmp_path_factory):
+    """A server that asks for keys: its client, and the headers of a key."""
+    from processes import running
+
+    folder = str(tmp_path_factory.mktemp("keyed"))
+    key = partita("keys", "create", "alice", "--role", "admin", "--data", folder).out.strip()
+    with running("-m", "partita.service", "serve", "--port", "0", "--data", folder) as (_, client):
+        yield client, {"Authorization": f"Bearer {key}"}
+
+
+def check(case, client, headers=None):
     """Send a request, and compare what comes back with the description."""
     excluded = [CHECKS.get_one(name) for name in UNFIT]
-    case.call_and_validate(base_url=str(client.base_url).rstrip("/"), excluded_checks=excluded)
+    case.call_and_validate(base_url=str(client.base_url).rstrip("/"), headers=headers, excluded_checks=excluded)
 
 
 @random_schema.parametrize()
@@ -46,6 +58,13 @@ def check(case, client):
 def test_keeps_its_contract(case, real_client):
     """Tests that whatever is sent has an answer that the description allows."""
     check(case, real_client)
+
+
+@keyed_schema.parametrize()
+@settings(SETTINGS, max_examples=4)
+def test_keeps_its_contract_with_keys(case, keyed_server):
+    """Tests the same where every call needs a key; each is also sent without one, and with a wrong one."""
+    check(case, *keyed_server)
 
 
 @pytest.mark.slow

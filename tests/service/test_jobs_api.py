@@ -128,7 +128,7 @@ def test_a_full_queue_takes_no_more():
         answers = [ask(client, {"nap_s": 20, "number": number}) for number in range(6)]
         refused = answers[-1]
         assert (refused.status_code, refused.json()["type"]) == (429, "/docs#queue-full")
-        assert "2 may" in refused.json()["detail"]
+        assert "the 2 jobs that may wait" in refused.json()["detail"]
         assert int(refused.headers["retry-after"]) >= 1
 
 

@@ -173,7 +173,7 @@ class Page(HTMLParser):
             self.links.add(attributes["href"])
         if tag in ("script", "link", "img", "iframe"):
             self.loaded.add(attributes.get("src") or attributes.get("href"))
-        if tag not in ("meta", "link", "img", "br"):
+        if tag not in ("meta", "link", "img", "br", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):

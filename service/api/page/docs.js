@@ -1,11 +1,13 @@
 "use strict";
 
-// Sends the example of a call, as it stands in its text field, to this server and shows what comes back.
+// Sends the example of a call, as it stands in its text field, to this server, with the key where one is given, and shows what comes back.
 async function send(example) {
   const field = example.querySelector("textarea");
   const state = example.querySelector("output");
   const shown = example.querySelector("pre");
   const request = { method: example.dataset.method, headers: {} };
+  const key = document.getElementById("key").value.trim();
+  if (key) request.headers["Authorization"] = `Bearer ${key}`;
   if (field) {
     request.headers["Content-Type"] = "application/json";
     request.body = field.value;

@@ -1,0 +1,110 @@
+"""Who may send which request: every call asks for a key, but for those that tell of nobody's jobs."""
+
+import asyncio
+
+import sqlalchemy as sa
+from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from partita.service.access.key_store import KeyStore
+from partita.service.access.keys import ANYONE, Caller, Role
+from partita.service.problem_document import NO_KEY, ROLE_TOO_LOW, Refusal
+from partita.service.refusals import store_away
+
+OPEN = frozenset(("/", "/docs", "/docs/docs.css", "/docs/docs.js", "/openapi.json", "/healthz", "/readyz"))
+"""The paths for which nobody needs a key."""
+
+ADMIN = frozenset(("/metrics",))
+"""The paths that tell of the jobs of all keys together."""
+
+LOOKING = ("GET", "HEAD", "OPTIONS")
+"""The methods that change nothing."""
+
+
+class Guard:
+    """Lets a request through to the application with its caller in ``request.state.caller``, or refuses it.
+
+    It comes before the routes, so that a new call is guarded without a word about it.
+
+    Parameters
+    ----------
+    app
+        The application.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] == "http" and scope["path"] not in OPEN:
+            try:
+                scope.setdefault("state", {})["caller"] = await asyncio.to_thread(_admitted, scope)
+            except Refusal as refusal:
+                await refusal.response()(scope, receive, send)
+                return
+            except sa.exc.OperationalError as error:
+                await store_away(error).response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _admitted(scope: Scope) -> Caller:
+    """Give who sends a request.
+
+    Raises
+    ------
+    Refusal
+        When a key is asked for and there is none that is valid, or its role is too low.
+    """
+    state = scope["app"].state
+    keys: KeyStore = state.jobs.keys
+    text = _bearer(Headers(scope=scope))
+    caller = None if text is None else keys.caller(text)
+    if caller is None:
+        if state.settings.require_keys or keys.any_ever():
+            raise _no_key(text)
+        return ANYONE
+    needed = role_for(scope["method"], scope["path"])
+    if not caller.may(needed):
+        detail = f"this call needs a key with the role {needed}; that of {caller.key} is {caller.role}"
+        raise Refusal(ROLE_TOO_LOW, detail)
+    return caller
+
+
+def role_for(method: str, path: str) -> Role:
+    """Give the least role that a call needs."""
+    if path in ADMIN:
+        return "admin"
+    return "read" if method in LOOKING else "solve"
+
+
+def _bearer(headers: Headers) -> str | None:
+    """Give the key of a request; None where it has none."""
+    scheme, _, text = headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" and text.strip() else None
+
+
+def _no_key(text: str | None) -> Refusal:
+    """Explain that a key is missing or not valid, without a word about which keys there are."""
+    if text is None:
+        return Refusal(NO_KEY, "send an API key with the header Authorization: Bearer", headers=_challenge())
+    detail = "the key is not valid: it is mistyped, revoked, or was replaced when its key was rotated"
+    return Refusal(NO_KEY, detail, headers=_challenge(', error="invalid_token"'))
+
+
+def _challenge(more: str = "") -> dict[str, str]:
+    """Name the kind of key that is asked for (RFC 6750)."""
+    return {"WWW-Authenticate": f'Bearer realm="partita"{more}'}
+
+
+def caller_of(request: Request) -> Caller:
+    """Give who sends a request that the guard let through."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+def owner_of(request: Request) -> str:
+    """Give whose jobs a request is about."""
+    return caller_of(request).owner

@@ -1,0 +1,141 @@
+"""``partita keys``: who may use the service."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from partita.service.commands.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded, say
+from partita.service.commands.options import DEFAULTS, Data, Database
+from partita.service.settings import Settings
+
+if TYPE_CHECKING:
+    from partita.service.access.key_store import KeyStore
+    from partita.service.access.keys import Role
+
+HOUR_S = 3600.0
+
+app = typer.Typer(
+    help="Make, list, rotate and revoke API keys; running servers know at once.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the key: letters, digits, '.', '_' and '-'.")]
+
+
+@app.command("create")
+@guarded
+def create(
+    name: Name,
+    role: Annotated[str, typer.Option(help="read, solve or admin; each may do what those before it may.")] = "solve",
+    share_with: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Key whose jobs and documents it sees, in place of its own.")
+    ] = None,
+    data: Data = DEFAULTS.data,
+    database: Database = None,
+    debug: Debug = False,
+) -> None:
+    """Make a key and print it; it is not stored and cannot be shown again."""
+    chosen = _role(role)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        detail = "1 to 100 letters, digits, '.', '_' and '-', the first a letter or digit"
+        raise Stopped(f"a key cannot be named {name!r}: take {detail}", BAD_INPUT)
+    with _keys(data, database) as keys:
+        secret = keys.create(name, chosen, share_with)
+    typer.echo(secret.text)
+    say(f"key {name} is made, with the role {chosen}; this is the only time that it is shown")
+
+
+@app.command("list")
+@guarded
+def list_keys(data: Data = DEFAULTS.data, database: Database = None, debug: Debug = False) -> None:
+    """List the keys, without what they are."""
+    with _keys(data, database) as keys:
+        every = keys.listed()
+    shares: dict[str, list[str]] = {}
+    for key in every:
+        shares.setdefault(key.owner, []).append(key.name)
+    for key in every:
+        others = [name for name in shares[key.owner] if name != key.name]
+        parts = [f"{key.name}  {key.role}  made {_moment(key.created_at)}"]
+        if key.rotated_at != key.created_at:
+            parts.append(f"rotated {_moment(key.rotated_at)}")
+        if key.until is not None:
+            parts.append(f"replaced ones work until {_moment(key.until)}")
+        if others:
+            parts.append(f"shares jobs with {', '.join(others)}")
+        typer.echo(", ".join(parts))
+    if not every:
+        say("there are no keys; partita keys create NAME makes one")
+
+
+@app.command("rotate")
+@guarded
+def rotate(
+    name: Name,
+    grace: Annotated[float, typer.Option(min=0.0, help="Hours for which the replaced one still works.")] = 24.0,
+    data: Data = DEFAULTS.data,
+    database: Database = None,
+    debug: Debug = False,
+) -> None:
+    """Replace a key by a new one and print that; both work for a while."""
+    with _keys(data, database) as keys:
+        secret = keys.rotate(name, grace * HOUR_S)
+    typer.echo(secret.text)
+    say(f"key {name} is replaced; the one before works for {grace:g} hours more")
+
+
+@app.command("revoke")
+@guarded
+def revoke(name: Name, data: Data = DEFAULTS.data, database: Database = None, debug: Debug = False) -> None:
+    """End a key at once, and cancel its jobs that have not ended."""
+    from partita.service.jobs.opening import open_store
+
+    settings = Settings(data=data, database=database)
+    with _keys(data, database) as keys:
+        owner = keys.revoke(name)
+    if owner is not None:
+        store = open_store(settings)
+        try:
+            store.cancel_owner(owner)
+        finally:
+            store.queue.close()
+            store.engine.dispose()
+    say(f"key {name} is revoked{'' if owner is None else ', and its jobs are cancelled'}")
+
+
+@contextmanager
+def _keys(data: Data, database: Database) -> Iterator["KeyStore"]:
+    """Give the keys of a database, and turn what can be wrong into a message."""
+    from partita.service.access.key_store import KeyExists, KeyStore, NoSuchKey
+    from partita.service.jobs.database import DatabaseUnusable
+    from partita.service.jobs.opening import opened_database
+
+    try:
+        with opened_database(Settings(data=data, database=database)) as engine:
+            yield KeyStore(engine)
+    except DatabaseUnusable as error:
+        raise Stopped(str(error), FAILED) from None
+    except KeyExists as error:
+        raise Stopped(f"there is a key {error} already; take another name, or rotate it", BAD_INPUT) from None
+    except NoSuchKey as error:
+        raise Stopped(f"there is no key {error}; partita keys list shows those that there are", BAD_INPUT) from None
+
+
+def _role(text: str) -> "Role":
+    """Read a role."""
+    from partita.service.access.keys import ROLES
+
+    for role in ROLES:
+        if role == text:
+            return role
+    raise Stopped(f"there is no role {text!r}; choose {', '.join(ROLES[:-1])} or {ROLES[-1]}", BAD_INPUT)
+
+
+def _moment(seconds: float) -> str:
+    """Write a moment, given in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
