@@ -111,6 +111,9 @@ NOT_EXPORTABLE = Kind(
 )
 CANCELLED = Kind("cancelled", 409, "The job was cancelled", "Ask again if the answer is wanted after all.")
 QUEUE_FULL = Kind("queue-full", 429, "Too many jobs wait", "Try again after the seconds in the header Retry-After.")
+QUOTA_REACHED = Kind(
+    "quota-reached", 429, "A quota of the key is reached", "Try again after the seconds in the header Retry-After."
+)
 NOT_READY = Kind("not-ready", 503, "The service is not ready", "Try again after the seconds in the header Retry-After.")
 BUSY = Kind("busy", 503, "The server is busy", "Try again after the seconds in the header Retry-After.")
 OVERRAN = Kind(
@@ -139,6 +142,7 @@ KINDS = (
     NOT_DONE,
     CANCELLED,
     QUEUE_FULL,
+    QUOTA_REACHED,
     NOT_READY,
     BUSY,
     OVERRAN,

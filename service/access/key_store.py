@@ -2,12 +2,13 @@
 
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from partita.service.access.keys import Caller, Role, Secret, fits, parts_of
-from partita.service.jobs.tables import api_keys, key_secrets
+from partita.service.access.keys import Caller, Quotas, Role, Secret, fits, parts_of
+from partita.service.access.quotas import quotas_of
+from partita.service.jobs.tables import api_keys, key_secrets, quotas
 
 
 class NoSuchKey(Exception):
@@ -50,7 +51,7 @@ class KeyStore:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
 
-    def create(self, name: str, role: Role, share_with: str | None = None) -> Secret:
+    def create(self, name: str, role: Role, share_with: str | None = None, most: Quotas | None = None) -> Secret:
         """Make a key.
 
         Parameters
@@ -60,7 +61,9 @@ class KeyStore:
         role
             What its holder may do.
         share_with
-            The key whose jobs and documents it sees; None for a new owner, who has none yet.
+            The key whose jobs and documents it sees, and whose quotas it has; None for a new owner.
+        most
+            The quotas of a new owner.
 
         Raises
         ------
@@ -76,6 +79,8 @@ class KeyStore:
                 connection.execute(api_keys.delete().where(api_keys.c.name == name, api_keys.c.revoked_at.is_not(None)))
                 connection.execute(api_keys.insert().values(name=name, owner=owner, role=role, created_at=now))
                 _add(connection, name, secret, now)
+                if share_with is None:
+                    connection.execute(quotas.insert().values(owner=owner, **asdict(most or Quotas())))
         except sa.exc.IntegrityError:
             raise KeyExists(name) from None
         return secret
@@ -98,6 +103,22 @@ class KeyStore:
             _add(connection, name, secret, now)
         return secret
 
+    def limit(self, name: str, **changes: int) -> Quotas:
+        """Change some quotas of a key, and of those that share with it; give all that hold from now on.
+
+        Raises
+        ------
+        NoSuchKey
+            When there is none of that name.
+        """
+        with self._engine.begin() as connection:
+            owner = _owner(connection, name)
+            if changes:
+                connection.execute(quotas.update().where(quotas.c.owner == owner).values(**changes))
+            found = quotas_of(connection, owner)
+        assert found is not None
+        return found
+
     def revoke(self, name: str) -> str | None:
         """End a key at once; give its owner where no other key is left that sees what it saw.
 
@@ -113,7 +134,10 @@ class KeyStore:
             connection.execute(key_secrets.delete().where(key_secrets.c.key == name))
             connection.execute(api_keys.update().where(api_keys.c.name == name).values(revoked_at=time.time()))
             left = sa.select(api_keys.c.name).where(api_keys.c.owner == owner, api_keys.c.revoked_at.is_(None))
-            return owner if connection.execute(left).first() is None else None
+            if connection.execute(left).first() is not None:
+                return None
+            connection.execute(quotas.delete().where(quotas.c.owner == owner))
+            return owner
 
     def listed(self) -> list[KeyRecord]:
         """Give the keys that are not revoked, by name."""
@@ -138,9 +162,11 @@ class KeyStore:
             return None
         identity, secret = parts
         valid = sa.or_(key_secrets.c.expires_at.is_(None), key_secrets.c.expires_at > time.time())
+        limits = (quotas.c.max_queued, quotas.c.max_running, quotas.c.requests_per_minute)
         chosen = (
-            sa.select(key_secrets.c.hash, api_keys.c.owner, api_keys.c.role, api_keys.c.name)
+            sa.select(key_secrets.c.hash, api_keys.c.owner, api_keys.c.role, api_keys.c.name, *limits)
             .join(api_keys, api_keys.c.name == key_secrets.c.key)
+            .join(quotas, quotas.c.owner == api_keys.c.owner)
             .where(key_secrets.c.id == identity, valid, api_keys.c.revoked_at.is_(None))
         )
         with self._engine.connect() as connection:
@@ -148,7 +174,7 @@ class KeyStore:
         if not fits(secret, None if row is None else row.hash):
             return None
         assert row is not None
-        return Caller(row.owner, row.role, row.name)
+        return Caller(row.owner, row.role, row.name, Quotas(*row[4:]))
 
     def any_ever(self) -> bool:
         """Tell whether a key was ever made, revoked or not: from then on keys are asked for."""

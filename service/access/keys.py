@@ -24,12 +24,44 @@ _NOBODY = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
+class Quotas:
+    """How much one owner may use.
+
+    Attributes
+    ----------
+    max_queued
+        Jobs that may wait.
+    max_running
+        Jobs that may run at once on all workers together, and evaluations at once on one server.
+    requests_per_minute
+        Requests that one server takes.
+    """
+
+    max_queued: int = 10_000
+    max_running: int = 8
+    requests_per_minute: int = 600
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request: whose jobs it is about, what it may do, and the name of its key (None without keys)."""
+    """Who sends a request.
+
+    Attributes
+    ----------
+    owner
+        Whose jobs it is about.
+    role
+        What it may do.
+    key
+        The name of its key; None without keys.
+    quotas
+        How much it may use; None for as much as there is.
+    """
 
     owner: str
     role: Role
     key: str | None
+    quotas: Quotas | None = None
 
     def may(self, needed: Role) -> bool:
         """Tell whether what needs a role is allowed."""

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from partita import __version__
+from partita.service.access.rates import Rates
 from partita.service.api import batches, docs_page, evaluations, exports, health
 from partita.service.api.guard import Guard
 from partita.service.api.job_routes import routes_of
@@ -59,6 +60,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.state.settings = chosen
     app.state.solves = Solves(chosen, work)
     app.state.jobs = Jobs(chosen, app.state.solves)
+    app.state.rates = Rates()
     app.state.openapi = openapi_document(chosen)
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
     for router in ROUTERS:

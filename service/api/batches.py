@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
+from partita.service.access.quotas import QuotaReached
 from partita.service.api.answering import CLIENT_GONE
 from partita.service.api.batch_documents import BatchDocument, batch_document, result_line
 from partita.service.api.guard import owner_of
@@ -51,7 +52,7 @@ async def post_batch(request: Request, include: Include = None) -> Response:
         raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
-    except (Conflict, QueueFull) as error:
+    except (Conflict, QueueFull, QuotaReached) as error:
         raise refusal_to_take(error) from None
     document = await _document(request, batch)
     headers = {"Location": f"/v1/batches/{batch.id}"}

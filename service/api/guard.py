@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from partita.service.access.key_store import KeyStore
 from partita.service.access.keys import ANYONE, Caller, Role
-from partita.service.problem_document import NO_KEY, ROLE_TOO_LOW, Refusal
+from partita.service.access.quotas import QuotaReached
+from partita.service.problem_document import NO_KEY, QUOTA_REACHED, ROLE_TOO_LOW, Refusal
 from partita.service.refusals import store_away
 
 OPEN = frozenset(("/", "/docs", "/docs/docs.css", "/docs/docs.js", "/openapi.json", "/healthz", "/readyz"))
@@ -56,7 +57,7 @@ def _admitted(scope: Scope) -> Caller:
     Raises
     ------
     Refusal
-        When a key is asked for and there is none that is valid, or its role is too low.
+        When a key is asked for and there is none that is valid, its role is too low, or it asks too often.
     """
     state = scope["app"].state
     keys: KeyStore = state.jobs.keys
@@ -70,7 +71,16 @@ def _admitted(scope: Scope) -> Caller:
     if not caller.may(needed):
         detail = f"this call needs a key with the role {needed}; that of {caller.key} is {caller.role}"
         raise Refusal(ROLE_TOO_LOW, detail)
+    wait_s = state.rates.wait_s(caller)
+    if wait_s and caller.quotas is not None:
+        reached = QuotaReached(f"requests_per_minute is {caller.quotas.requests_per_minute}")
+        raise quota_reached(reached, wait_s)
     return caller
+
+
+def quota_reached(error: QuotaReached, retry_s: int) -> Refusal:
+    """Explain that a quota is reached, and when to try again, in seconds."""
+    return Refusal(QUOTA_REACHED, f"a quota of the key is reached: {error}", headers={"Retry-After": str(retry_s)})
 
 
 def role_for(method: str, path: str) -> Role:

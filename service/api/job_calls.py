@@ -9,8 +9,9 @@ from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
+from partita.service.access.quotas import QuotaReached
 from partita.service.api.answering import CLIENT_GONE, client_leaves
-from partita.service.api.guard import owner_of
+from partita.service.api.guard import owner_of, quota_reached
 from partita.service.api.job_documents import (
     JobDocument,
     JobList,
@@ -73,7 +74,7 @@ async def ask(request: Request, kind: TaskKind, include_problem: bool) -> Respon
         raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
-    except (Conflict, QueueFull) as error:
+    except (Conflict, QueueFull, QuotaReached) as error:
         raise refusal_to_take(error) from None
     try:
         given = await _unless_client_leaves(request, jobs, given, wanted.wait_s)
@@ -84,10 +85,12 @@ async def ask(request: Request, kind: TaskKind, include_problem: bool) -> Respon
     return await _response(jobs, given, wanted, include_problem)
 
 
-def refusal_to_take(error: Conflict | QueueFull) -> Refusal:
+def refusal_to_take(error: Conflict | QueueFull | QuotaReached) -> Refusal:
     """Explain why nothing is put into the queue."""
     if isinstance(error, Conflict):
         return Refusal(KEY_REUSED, "the Idempotency-Key of this request was used for another one")
+    if isinstance(error, QuotaReached):
+        return quota_reached(error, FULL_S)
     return Refusal(QUEUE_FULL, f"{error}; try again later", headers={"Retry-After": str(FULL_S)})
 
 

@@ -31,7 +31,7 @@ def _guarded(path: str, method: str, call: Document, wanted: list[Document]) -> 
     if path in OPEN:
         return {**call, "security": []}
     role = role_for(method.upper(), path)
-    refused = failures((401,) if role == "read" else (401, 403))
+    refused = failures((401, 429) if role == "read" else (401, 403, 429))
     return {
         **call,
         "description": f"{call['description']} Role: {role}.",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 HOUR_S = 3600.0
 
 app = typer.Typer(
-    help="Make, list, rotate and revoke API keys; running servers know at once.",
+    help="Make, list, limit, rotate and revoke API keys; running servers know at once.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
+MaxQueued = Annotated[int | None, typer.Option(min=1, help="Jobs that may wait; 10000 by default.")]
+MaxRunning = Annotated[int | None, typer.Option(min=1, help="Jobs that may run at once; 8 by default.")]
+RequestsPerMinute = Annotated[int | None, typer.Option(min=1, help="Requests in a minute; 600 by default.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the key: letters, digits, '.', '_' and '-'.")]
 
 
@@ -35,17 +39,25 @@ def create(
     share_with: Annotated[
         str | None, typer.Option(metavar="KEY", help="Key whose jobs and documents it sees, in place of its own.")
     ] = None,
+    max_queued: MaxQueued = None,
+    max_running: MaxRunning = None,
+    requests_per_minute: RequestsPerMinute = None,
     data: Data = DEFAULTS.data,
     database: Database = None,
     debug: Debug = False,
 ) -> None:
     """Make a key and print it; it is not stored and cannot be shown again."""
-    chosen = _role(role)
+    from partita.service.access.keys import Quotas
+
+    chosen, given = _role(role), _given(max_queued, max_running, requests_per_minute)
+    if share_with is not None and given:
+        detail = f"change them with partita keys limit {share_with}"
+        raise Stopped(f"a key that shares with {share_with} has its quotas; {detail}", BAD_INPUT)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         detail = "1 to 100 letters, digits, '.', '_' and '-', the first a letter or digit"
         raise Stopped(f"a key cannot be named {name!r}: take {detail}", BAD_INPUT)
     with _keys(data, database) as keys:
-        secret = keys.create(name, chosen, share_with)
+        secret = keys.create(name, chosen, share_with, Quotas(**given))
     typer.echo(secret.text)
     say(f"key {name} is made, with the role {chosen}; this is the only time that it is shown")
 
@@ -89,6 +101,24 @@ def rotate(
     say(f"key {name} is replaced; the one before works for {grace:g} hours more")
 
 
+@app.command("limit")
+@guarded
+def limit(
+    name: Name,
+    max_queued: MaxQueued = None,
+    max_running: MaxRunning = None,
+    requests_per_minute: RequestsPerMinute = None,
+    data: Data = DEFAULTS.data,
+    database: Database = None,
+    debug: Debug = False,
+) -> None:
+    """Change quotas of a key, and of those that share with it; print all of them."""
+    with _keys(data, database) as keys:
+        most = keys.limit(name, **_given(max_queued, max_running, requests_per_minute))
+    for quota, value in asdict(most).items():
+        typer.echo(f"{quota}  {value}")
+
+
 @app.command("revoke")
 @guarded
 def revoke(name: Name, data: Data = DEFAULTS.data, database: Database = None, debug: Debug = False) -> None:
@@ -124,6 +154,12 @@ def _keys(data: Data, database: Database) -> Iterator["KeyStore"]:
         raise Stopped(f"there is a key {error} already; take another name, or rotate it", BAD_INPUT) from None
     except NoSuchKey as error:
         raise Stopped(f"there is no key {error}; partita keys list shows those that there are", BAD_INPUT) from None
+
+
+def _given(max_queued: int | None, max_running: int | None, requests_per_minute: int | None) -> dict[str, int]:
+    """Give the quotas that options name."""
+    every = {"max_queued": max_queued, "max_running": max_running, "requests_per_minute": requests_per_minute}
+    return {name: value for name, value in every.items() if value is not None}
 
 
 def _role(text: str) -> "Role":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from partita.models.queueing import drain_s
+from partita.service.jobs import turns
 from partita.service.jobs.records import COLUMNS, MANY, OPEN, Conflict, Job, digest_of, job_of, packed
 from partita.service.jobs.store import Store
 from partita.service.jobs.tables import batches, jobs
@@ -78,7 +79,7 @@ def submit(store: Store, asked: AskedBatch) -> str:
     ------
     Conflict
         When the idempotency key was used for another request.
-    QueueFull
+    QueueFull, QuotaReached
         When there is no room for so many jobs.
     """
     earlier = _under_key(store, asked)
@@ -88,7 +89,6 @@ def submit(store: Store, asked: AskedBatch) -> str:
     rows = list(_rows(batch, now, asked))
     try:
         with store.engine.begin() as connection:
-            store.check_room(connection, len(rows))
             connection.execute(
                 batches.insert().values(
                     id=batch,
@@ -101,7 +101,9 @@ def submit(store: Store, asked: AskedBatch) -> str:
                 )
             )
             connection.execute(jobs.insert(), rows)
-            store.queue.put(connection, [str(row["id"]) for row in rows if row["leader"] is None], MANY)
+            store.check_room(connection, asked.owner)
+            leaders = [str(row["id"]) for row in rows if row["leader"] is None]
+            turns.wait(connection, store.queue, asked.owner, leaders, MANY)
     except sa.exc.IntegrityError:
         earlier = _under_key(store, asked)
         if earlier is None:

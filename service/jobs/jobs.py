@@ -138,6 +138,8 @@ class Jobs:
             When the idempotency key was used for another request.
         QueueFull
             When too many jobs wait.
+        QuotaReached
+            When too many jobs of this owner wait.
         """
         earlier = await asyncio.to_thread(self.store.under_key, asked)
         if earlier is not None:
@@ -150,7 +152,7 @@ class Jobs:
             return Given(job, known[1] if new else None)
         slot = self._runner.slot if at_once and self._solves.free else None
         job, new = await asyncio.to_thread(self.store.submit, asked, slot)
-        if new and slot is not None:
+        if new and slot is not None and job.state == "running":
             claim = Claim(job.id, job.owner, job.attempt)
             solving = asyncio.create_task(self._runner.solve(Task(asked.kind, asked.body), lambda: claim))
             self._direct[job.id] = solving

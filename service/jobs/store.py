@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from partita import __version__
+from partita.service.access.quotas import quotas_of
+from partita.service.jobs import turns
 from partita.service.jobs.queue import Queue
 from partita.service.jobs.records import (
     COLUMNS,
@@ -30,6 +32,9 @@ from partita.service.solving.work import Task
 
 PROGRESS = ("phase", "incumbent", "bound", "relative_gap", "points", "improved_at", "alive_at")
 """The columns that tell how far a job is."""
+
+NOT_BEGUN = {"state": "queued", "direct": False, "executor": None, "attempt": 0, "started_at": None}
+"""The columns of a job that was to begin at once and must wait after all."""
 
 MOST_ATTEMPTS = 20
 """How often a job is begun anew because its worker was gone; after that it is thought to be the cause."""
@@ -68,7 +73,8 @@ class Store:
         asked
             What is to be done. Where its idempotency key was used before, that job is given.
         executor
-            The slot that begins at once, past the queue; None to wait in the queue.
+            The slot that begins at once, past the queue, unless the quotas of the owner do not allow that; None to
+            wait in the queue.
         answer
             Key of the answer, where it is in the store already: the job then ends at once.
 
@@ -78,6 +84,8 @@ class Store:
             When the idempotency key was used for another request.
         QueueFull
             When too many jobs wait.
+        QuotaReached
+            When too many jobs of this owner wait.
         """
         job, now = str(uuid.uuid4()), time.time()
         waits = executor is None and answer is None
@@ -102,11 +110,13 @@ class Store:
         }
         try:
             with self.engine.begin() as connection:
-                if waits:
-                    self.check_room(connection, 1)
                 connection.execute(jobs.insert().values(values))
+                if executor is not None and not turns.has_turn(connection, asked.owner):
+                    connection.execute(jobs.update().where(jobs.c.id == job).values(NOT_BEGUN))
+                    waits = True
                 if waits:
-                    self.queue.put(connection, [job], FEW)
+                    self.check_room(connection, asked.owner)
+                    turns.wait(connection, self.queue, asked.owner, [job], FEW)
         except sa.exc.IntegrityError:
             earlier = self.under_key(asked)
             if earlier is None:
@@ -136,17 +146,20 @@ class Store:
             raise Conflict
         return job
 
-    def check_room(self, connection: sa.Connection, more: int) -> None:
-        """Refuse to let more jobs wait than may.
+    def check_room(self, connection: sa.Connection, owner: str) -> None:
+        """Refuse jobs of an owner that were just put in the table where more wait than may.
 
         Raises
         ------
         QueueFull
-            When there is no room for so many more.
+            When there are too many of all owners together.
+        QuotaReached
+            When there are too many of this one.
         """
+        turns.check_quota(connection, owner)
         waiting = connection.execute(sa.select(sa.func.count()).where(jobs.c.state == "queued")).scalar_one()
-        if waiting + more > self._max_queued:
-            raise QueueFull(f"there is no room for {more} more among the {self._max_queued} jobs that may wait")
+        if waiting > self._max_queued:
+            raise QueueFull(f"there is no room among the {self._max_queued} jobs that may wait")
 
     def find(self, job: str, owner: str) -> Job | None:
         """Give a job of an owner; None where there is none."""
@@ -220,6 +233,7 @@ class Store:
         """Record how a job ended; False where it had ended before, or another worker has it."""
         now = time.time()
         with self.engine.begin() as connection:
+            quotas_of(connection, claim.owner)  # locked first by all who change jobs of an owner: no deadlock
             changed = connection.execute(
                 jobs.update()
                 .where(jobs.c.id == claim.job, jobs.c.state == "running", jobs.c.attempt == claim.attempt)
@@ -230,12 +244,15 @@ class Store:
             if ending.stored is not None and ending.answer is not None:
                 self._keep(connection, ending.answer, ending.stored)
             _follow(connection, claim.job, ending, now)
+            turns.advance(connection, self.queue, claim.owner)
         return True
 
     def give_up(self, job: str, failure: bytes) -> None:
         """End a job that was begun too often."""
         ending, now = Ending("failed", failure=failure), time.time()
         with self.engine.begin() as connection:
+            owner = connection.execute(sa.select(jobs.c.owner).where(jobs.c.id == job)).scalar_one()
+            quotas_of(connection, owner)
             changed = connection.execute(
                 jobs.update()
                 .where(jobs.c.id == job, jobs.c.state == "queued", jobs.c.attempt >= MOST_ATTEMPTS)
@@ -243,6 +260,7 @@ class Store:
             )
             if changed.rowcount:
                 _follow(connection, job, ending, now)
+                turns.advance(connection, self.queue, owner)
 
     def _keep(self, connection: sa.Connection, key: str, stored: Stored) -> None:
         """Put an answer into the store, unless one is there."""
@@ -260,23 +278,24 @@ class Store:
 
     def cancel(self, job: str, owner: str) -> Job | None:
         """Cancel a job of an owner, unless it has ended; give it as it stands then."""
-        self._end(jobs.c.id == job, jobs.c.owner == owner)
+        self._end(owner, jobs.c.id == job)
         return self.find(job, owner)
 
     def cancel_batch(self, batch: str, owner: str) -> None:
         """Cancel those jobs of a batch that have not ended."""
-        self._end(jobs.c.batch == batch, jobs.c.owner == owner)
+        self._end(owner, jobs.c.batch == batch)
 
     def cancel_owner(self, owner: str) -> None:
         """Cancel those jobs of an owner that have not ended."""
-        self._end(jobs.c.owner == owner)
+        self._end(owner)
 
-    def _end(self, *which: sa.ColumnElement[bool]) -> None:
-        """Cancel jobs; those that waited for the end of a cancelled one wait in the queue from now on."""
+    def _end(self, owner: str, *which: sa.ColumnElement[bool]) -> None:
+        """Cancel jobs of an owner; those that waited for the end of a cancelled one wait for a worker from now on."""
         with self.engine.begin() as connection:
+            quotas_of(connection, owner)
             ended = connection.execute(
                 jobs.update()
-                .where(*which, jobs.c.state.in_(OPEN))
+                .where(jobs.c.owner == owner, *which, jobs.c.state.in_(OPEN))
                 .values(state="cancelled", finished_at=time.time())
                 .returning(jobs.c.id)
             ).scalars()
@@ -289,7 +308,7 @@ class Store:
                     .values(leader=None)
                     .returning(jobs.c.id)
                 ).scalars()
-            self.queue.put(connection, orphans, MANY)
+            turns.wait(connection, self.queue, owner, orphans, MANY)
         self.queue.drop(ids)
 
     def ask_stop(self, job: str, owner: str) -> Job | None:

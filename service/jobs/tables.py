@@ -3,6 +3,7 @@
 ``jobs``: what was asked, its state, how far it is and how it ended. ``answers``: answers by what was asked, so that an
 equal request needs no search. ``batches``: what the jobs of a batch have in common. ``workers``: who is alive.
 ``api_keys``: who may use the service. ``key_secrets``: what they show for it; a key that is being rotated has several.
+``quotas``: how much each owner may use.
 """
 
 import sqlalchemy as sa
@@ -20,6 +21,7 @@ jobs = sa.Table(
     sa.Column("kind", sa.String(20), nullable=False),
     sa.Column("state", sa.String(20), nullable=False),
     sa.Column("direct", sa.Boolean, nullable=False),  # solved by the process that took it, not in the queue
+    sa.Column("held", sa.Boolean, nullable=False, server_default=sa.false()),  # waits for its turn to be in the queue
     sa.Column("leader", sa.String(36)),  # the job of the same batch and content whose end is this one's too
     sa.Column("body", sa.LargeBinary),  # compressed
     sa.Column("request", sa.String(71), nullable=False),  # digest of what was asked, as it was written
@@ -42,6 +44,7 @@ jobs = sa.Table(
     sa.Column("failure", sa.LargeBinary),  # a problem document
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_state", "state", "created_at"),
+    sa.Index("jobs_owner", "owner", "state", "held"),
     sa.Index("jobs_request", "owner", "request"),
     sa.Index("jobs_batch", "batch", "position"),
     sa.Index("jobs_leader", "leader"),
@@ -103,4 +106,13 @@ key_secrets = sa.Table(
     sa.Column("hash", sa.String(64), nullable=False),  # SHA-256, in hexadecimal digits
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("expires_at", sa.Double),
+)
+
+quotas = sa.Table(
+    "quotas",
+    metadata,
+    sa.Column("owner", sa.String(200), primary_key=True),
+    sa.Column("max_queued", sa.Integer, nullable=False),
+    sa.Column("max_running", sa.Integer, nullable=False),
+    sa.Column("requests_per_minute", sa.Integer, nullable=False),
 )

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
+from partita.service.jobs import turns
 from partita.service.jobs.records import FEW, MANY
 from partita.service.jobs.store import Claim, Store
 from partita.service.jobs.tables import answers, batches, jobs
@@ -37,7 +38,7 @@ def mend(store: Store, before: float) -> None:
     """Put those jobs into the queue again that have waited since a time but are not there, whatever the reason."""
     with store.engine.connect() as connection:
         oldest = sa.select(jobs.c.id, jobs.c.batch).where(
-            jobs.c.state == "queued", jobs.c.leader.is_(None), jobs.c.created_at < before
+            jobs.c.state == "queued", jobs.c.leader.is_(None), jobs.c.held.is_(False), jobs.c.created_at < before
         )
         rows = connection.execute(oldest.order_by(jobs.c.created_at).limit(AT_ONCE)).all()
     batch_of = {row.id: row.batch for row in rows}
@@ -47,6 +48,11 @@ def mend(store: Store, before: float) -> None:
         with store.engine.begin() as connection:
             for job in lost:
                 store.queue.put(connection, [job], FEW if batch_of[job] is None else MANY)
+    with store.engine.connect() as connection:
+        waiting = turns.owners_who_wait(connection)
+    for owner in waiting:  # whose quotas were raised, or whose last job ended in a way that nobody thought of
+        with store.engine.begin() as connection:
+            turns.advance(connection, store.queue, owner)
 
 
 def clear(store: Store, before: float) -> None:
