@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from partita.models.base import Many, Model
 from partita.models.errors import Fault
+from partita.service.logs import REQUEST_ID
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -51,6 +52,8 @@ class ProblemDocument(Model):
         What happened this time.
     instance
         The name of this occurrence, for the server's log.
+    request_id
+        The request that this answers, as the header X-Request-ID has it; null in the record of a job.
     errors
         Everything that is wrong in the request, with its place.
     """
@@ -60,6 +63,7 @@ class ProblemDocument(Model):
     status: int
     detail: str
     instance: str
+    request_id: str | None = None
     errors: Many[Place] = ()
 
 
@@ -174,21 +178,24 @@ class Refusal(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
     instance: str = field(default_factory=lambda: f"urn:uuid:{uuid.uuid4()}")
 
-    def document(self) -> bytes:
-        """Give the problem document as JSON."""
+    def document(self, request_id: str | None = None) -> bytes:
+        """Give the problem document as JSON, for a request or for the record of a job."""
         document = ProblemDocument(
             type=f"/docs#{self.kind.name}",
             title=self.kind.title,
             status=self.kind.status,
             detail=self.detail,
             instance=self.instance,
+            request_id=request_id,
             errors=self.errors,
         )
         return document.model_dump_json().encode()
 
     def response(self) -> Response:
         """Give the problem document as a response."""
-        return Response(self.document(), self.kind.status, headers=dict(self.headers), media_type=MEDIA_TYPE)
+        return Response(
+            self.document(REQUEST_ID.get()), self.kind.status, headers=dict(self.headers), media_type=MEDIA_TYPE
+        )
 
 
 def places(faults: Iterable[Fault]) -> tuple[Place, ...]:

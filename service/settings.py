@@ -52,6 +52,8 @@ class Settings:
         Address of PostgreSQL; None for a file of SQLite in ``data``.
     require_keys
         Whether every request needs an API key, even before the first one is made.
+    log_json
+        Whether the log is JSON, an object on every line, in place of lines for people.
     max_variants
         The most problems of a batch.
     max_queued
@@ -81,6 +83,7 @@ class Settings:
     data: Path = field(default_factory=default_folder)
     database: str | None = None
     require_keys: bool = False
+    log_json: bool = False
     max_variants: int = 10_000
     max_queued: int = 20_000
     max_wait_s: float = 60.0

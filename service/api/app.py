@@ -17,8 +17,10 @@ from partita.service.access.rates import Rates
 from partita.service.api import batches, docs_page, evaluations, exports, health
 from partita.service.api.guard import Guard
 from partita.service.api.job_routes import routes_of
+from partita.service.api.journal import HEADER, Journal
 from partita.service.api.openapi import openapi_document
 from partita.service.jobs.jobs import Jobs
+from partita.service.logs import REQUEST_ID
 from partita.service.problem_document import (
     BAD_REQUEST,
     INTERNAL,
@@ -66,6 +68,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(Guard)
+    app.add_middleware(Journal)  # the last one added comes first
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(HTTPException, _wrong_place)
@@ -129,6 +132,9 @@ async def _no_store(_: Request, error: Exception) -> Response:
 
 async def _broken(_: Request, error: Exception) -> Response:
     """Answer for an error in the service itself; the traceback goes to the log, not to the client."""
-    refusal = Refusal(INTERNAL, "an error inside Partita; the server's log has it under the name in instance")
+    headers = {HEADER: REQUEST_ID.get() or ""}  # this is outside of the journal, which knows the error alone
+    refusal = Refusal(
+        INTERNAL, "an error inside Partita; the server's log has it under the name in instance", headers=headers
+    )
     LOG.error("%s: %r", refusal.instance, error)
     return refusal.response()

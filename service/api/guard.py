@@ -41,7 +41,7 @@ class Guard:
         """Handle a request."""
         if scope["type"] == "http" and scope["path"] not in OPEN:
             try:
-                scope.setdefault("state", {})["caller"] = await asyncio.to_thread(_admitted, scope)
+                await asyncio.to_thread(_admit, scope)
             except Refusal as refusal:
                 await refusal.response()(scope, receive, send)
                 return
@@ -51,8 +51,8 @@ class Guard:
         await self._app(scope, receive, send)
 
 
-def _admitted(scope: Scope) -> Caller:
-    """Give who sends a request.
+def _admit(scope: Scope) -> None:
+    """Note who sends a request, and see whether that may be.
 
     Raises
     ------
@@ -66,7 +66,8 @@ def _admitted(scope: Scope) -> Caller:
     if caller is None:
         if state.settings.require_keys or keys.any_ever():
             raise _no_key(text)
-        return ANYONE
+        caller = ANYONE
+    scope.setdefault("state", {})["caller"] = caller
     needed = role_for(scope["method"], scope["path"])
     if not caller.may(needed):
         detail = f"this call needs a key with the role {needed}; that of {caller.key} is {caller.role}"
@@ -75,7 +76,6 @@ def _admitted(scope: Scope) -> Caller:
     if wait_s and caller.quotas is not None:
         reached = QuotaReached(f"requests_per_minute is {caller.quotas.requests_per_minute}")
         raise quota_reached(reached, wait_s)
-    return caller
 
 
 def quota_reached(error: QuotaReached, retry_s: int) -> Refusal:

@@ -24,6 +24,7 @@ from partita.service.api.preferences import Preferences, preferences
 from partita.service.api.request_body import read_body
 from partita.service.jobs.jobs import Given, Jobs
 from partita.service.jobs.records import Asked, Conflict, Job, QueueFull, State
+from partita.service.logs import REQUEST_ID
 from partita.service.problem_document import (
     BUSY,
     CANCELLED,
@@ -135,8 +136,9 @@ async def _response(jobs: Jobs, given: Given, wanted: Preferences, include_probl
 def failure_response(job: Job) -> Response:
     """Give the problem document of a job that failed."""
     assert job.failure is not None
-    status = ProblemDocument.model_validate_json(job.failure).status
-    return Response(job.failure, status, media_type=MEDIA_TYPE)
+    recorded = ProblemDocument.model_validate_json(job.failure)
+    document = recorded.model_copy(update={"request_id": REQUEST_ID.get()})
+    return Response(document.model_dump_json(), document.status, media_type=MEDIA_TYPE)
 
 
 async def job_in(request: Request, kind: TaskKind, name: str) -> Job:

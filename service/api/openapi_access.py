@@ -15,6 +15,20 @@ SCHEME: Document = {
 """The kind of key."""
 
 
+REQUEST: Document = {
+    "name": "X-Request-ID",
+    "in": "header",
+    "required": False,
+    "description": "Your name for the request, which the answer and the log repeat; one that is missing or no name is "
+    "replaced.",
+    "schema": {"type": "string"},
+    "example": "launch-17.attempt-2",
+}
+"""What names a request."""
+
+_REPEATED: Document = {"X-Request-ID": {"description": "The name of the request.", "schema": {"type": "string"}}}
+
+
 def guarded(paths: Document, settings: Settings) -> Document:
     """Add to calls the key that they need and how they are refused without it; keys may be optional."""
     wanted: list[Document] = [{"key": []}]
@@ -28,6 +42,11 @@ def guarded(paths: Document, settings: Settings) -> Document:
 
 def _guarded(path: str, method: str, call: Document, wanted: list[Document]) -> Document:
     """Describe the key that one call needs."""
+    call = {
+        **call,
+        "parameters": [*call.get("parameters", []), REQUEST],
+        "responses": {status: _named(response) for status, response in call["responses"].items()},
+    }
     if path in OPEN:
         return {**call, "security": []}
     role = role_for(method.upper(), path)
@@ -36,5 +55,10 @@ def _guarded(path: str, method: str, call: Document, wanted: list[Document]) -> 
         **call,
         "description": f"{call['description']} Role: {role}.",
         "security": wanted,
-        "responses": {**call["responses"], **refused},
+        "responses": {**call["responses"], **{status: _named(response) for status, response in refused.items()}},
     }
+
+
+def _named(response: Document) -> Document:
+    """Add the header that repeats the name of the request."""
+    return {**response, "headers": {**response.get("headers", {}), **_REPEATED}}

@@ -1,10 +1,9 @@
 """``partita serve``."""
 
-import copy
 import ipaddress
 import socket
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +15,7 @@ from partita.service.commands.options import (
     Grace,
     Keep,
     Lease,
+    LogJson,
     MaxCandidates,
     MaxDevices,
     MaxLayers,
@@ -26,6 +26,7 @@ from partita.service.commands.options import (
     option,
     size_option,
 )
+from partita.service.logs import log_config
 from partita.service.settings import DAY_S, Settings
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def serve(
     max_devices: MaxDevices = DEFAULTS.max_devices,
     max_candidates: MaxCandidates = DEFAULTS.max_candidates,
     max_workers: MaxWorkers = DEFAULTS.max_workers,
+    log_json: LogJson = DEFAULTS.log_json,
     lease: Lease = DEFAULTS.lease_s,
     keep: Keep = DEFAULTS.keep_s / DAY_S,
     debug: Debug = False,
@@ -76,6 +78,7 @@ def serve(
         max_devices=max_devices,
         max_candidates=max_candidates,
         max_workers=max_workers,
+        log_json=log_json,
         lease_s=lease,
         keep_s=keep * DAY_S,
         require_keys=not _is_loopback(host),
@@ -138,16 +141,6 @@ def open_store(jobs: "Jobs") -> None:
         raise Stopped(str(error), FAILED) from None
 
 
-def log_config() -> dict[str, Any]:
-    """Send all logs to standard error: standard output is for the line that says what runs."""
-    from uvicorn.config import LOGGING_CONFIG
-
-    config = copy.deepcopy(LOGGING_CONFIG)
-    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
-    config["loggers"]["partita"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
-    return config
-
-
 def _serve(settings: Settings, listener: socket.socket) -> None:
     """Run the server until it is told to stop."""
     import uvicorn
@@ -157,7 +150,11 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     app = create_app(settings)
     open_store(app.state.jobs)
     config = uvicorn.Config(
-        app, timeout_graceful_shutdown=round(settings.shutdown_s), log_config=log_config(), server_header=False
+        app,
+        timeout_graceful_shutdown=round(settings.shutdown_s),
+        log_config=log_config(settings.log_json),
+        access_log=False,
+        server_header=False,
     )
     server = uvicorn.Server(config)
     end = server.handle_exit

@@ -14,6 +14,7 @@ from partita.service.commands.options import (
     Grace,
     Keep,
     Lease,
+    LogJson,
     MaxCandidates,
     MaxDevices,
     MaxLayers,
@@ -22,7 +23,8 @@ from partita.service.commands.options import (
     SolveMemory,
     Solves,
 )
-from partita.service.commands.serve import log_config, open_store
+from partita.service.commands.serve import open_store
+from partita.service.logs import log_config
 from partita.service.settings import DAY_S, Settings
 
 LOOK_S = 0.1
@@ -41,6 +43,7 @@ def worker(
     max_devices: MaxDevices = DEFAULTS.max_devices,
     max_candidates: MaxCandidates = DEFAULTS.max_candidates,
     max_workers: MaxWorkers = DEFAULTS.max_workers,
+    log_json: LogJson = DEFAULTS.log_json,
     lease: Lease = DEFAULTS.lease_s,
     keep: Keep = DEFAULTS.keep_s / DAY_S,
     debug: Debug = False,
@@ -60,7 +63,7 @@ def worker(
         lease_s=lease,
         keep_s=keep * DAY_S,
     )
-    logging.config.dictConfig(log_config())
+    logging.config.dictConfig(log_config(log_json))
     _work(settings)
 
 

@@ -45,7 +45,7 @@ def keyed_server(tmp_path_factory):
     options = ("--role", "admin", "--requests-per-minute", "100000", "--data", folder)
     key = partita("keys", "create", "alice", *options).out.strip()
     with running("-m", "partita.service", "serve", "--port", "0", "--data", folder) as (_, client):
-        yield client, {"Authorization": f"Bearer {key}"}
+        yield client, {"Authorization": f"Bearer {key}", "Prefer": "wait=30"}
 
 
 def check(case, client, headers=None):

@@ -1,5 +1,6 @@
 """API keys: made, rotated and revoked while servers run, never stored, and asked for as soon as there is one."""
 
+import json
 import re
 import time
 
@@ -154,10 +155,11 @@ def test_roles_are_ordered():
 
 
 def test_with_keys_others_may_reach_the_server(tmp_path, keys):
-    """Tests that a server with keys listens to other machines, and asks for a key even when all were revoked."""
+    """Tests that a server with keys listens to others, asks for one even when all are gone, and logs JSON if told."""
     text = keys("create", "alice").out.strip()
     folder = str(tmp_path / "0")
-    with running("-m", "partita.service", "serve", "--host", "0.0.0.0", "--port", "0", "--data", folder) as (_, client):
+    arguments = ("serve", "--host", "0.0.0.0", "--port", "0", "--data", folder, "--log-json")
+    with running("-m", "partita.service", *arguments) as (process, client):
         assert client.get("/healthz").status_code == 200
         assert client.get("/v1/plans").status_code == 401
         assert client.get("/v1/plans", headers=bearer(text)).status_code == 200
@@ -166,4 +168,7 @@ def test_with_keys_others_may_reach_the_server(tmp_path, keys):
             for table in ("key_secrets", "api_keys"):
                 connection.exec_driver_sql(f"DELETE FROM {table}")
         engine.dispose()
-        assert client.get("/v1/plans").status_code == 401
+        assert client.delete("/v1/plans/x").status_code == 401
+    lines = [json.loads(line) for line in process.log]
+    (audit,) = [line for line in lines if line["logger"] == "partita.audit"]
+    assert [audit[name] for name in ("key", "path", "status")] == ["nobody", "/v1/plans/x", 401]
