@@ -113,6 +113,12 @@ NOT_DONE = Kind("not-done", 409, "The job has no answer yet", "Look again when i
 NOT_EXPORTABLE = Kind(
     "not-exportable", 422, "The format cannot express this plan", "The errors say why; take another format or plan."
 )
+REFERENCE_CHANGED = Kind(
+    "reference-changed", 409, "A stored document has changed", "Name the digest of the content that is meant."
+)
+NOT_AS_EXPECTED = Kind(
+    "not-as-expected", 412, "Something else is stored", "Get it again, and say with If-Match what is to be replaced."
+)
 CANCELLED = Kind("cancelled", 409, "The job was cancelled", "Ask again if the answer is wanted after all.")
 QUEUE_FULL = Kind("queue-full", 429, "Too many jobs wait", "Try again after the seconds in the header Retry-After.")
 QUOTA_REACHED = Kind(
@@ -144,6 +150,8 @@ KINDS = (
     NOT_EXPORTABLE,
     KEY_REUSED,
     NOT_DONE,
+    REFERENCE_CHANGED,
+    NOT_AS_EXPECTED,
     CANCELLED,
     QUEUE_FULL,
     QUOTA_REACHED,

@@ -13,6 +13,7 @@ from partita.service.problem_document import (
     NOT_READY,
     OVER_LIMIT,
     OVERRAN,
+    REFERENCE_CHANGED,
     UNSUPPORTED,
     Kind,
     Place,
@@ -31,6 +32,7 @@ REFUSALS: dict[RefusalKind, Kind] = {
     "invalid_input": INVALID,
     "not_supported_yet": UNSUPPORTED,
     "over_limit": OVER_LIMIT,
+    "reference_changed": REFERENCE_CHANGED,
 }
 
 

@@ -54,6 +54,8 @@ class Settings:
         Whether every request needs an API key, even before the first one is made.
     log_json
         Whether the log is JSON, an object on every line, in place of lines for people.
+    max_documents, max_document_bytes
+        How many profiles and clusters one owner may store, and how large they may be together.
     max_variants
         The most problems of a batch.
     max_queued
@@ -83,6 +85,8 @@ class Settings:
     data: Path = field(default_factory=default_folder)
     database: str | None = None
     require_keys: bool = False
+    max_documents: int = 1_000
+    max_document_bytes: int = 256 * MIB
     log_json: bool = False
     max_variants: int = 10_000
     max_queued: int = 20_000

@@ -6,6 +6,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
+from partita.service.api.attaching import contents_of
 from partita.service.api.request_body import read_body
 from partita.service.problem_document import BUSY, Refusal
 from partita.service.refusals import logged_refusal
@@ -31,7 +32,8 @@ async def answer_to(request: Request, kind: TaskKind, include_problem: bool) -> 
     try:
         with solves.admission():
             body = await read_body(request, settings)
-            outcome = await _unlessclient_leaves(request, solves, Task(kind, body))
+            task = Task(kind, body, contents=await contents_of(request, body))
+            outcome = await _unlessclient_leaves(request, solves, task)
     except Busy as error:
         raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:

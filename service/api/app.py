@@ -14,7 +14,7 @@ from starlette.routing import Match
 
 from partita import __version__
 from partita.service.access.rates import Rates
-from partita.service.api import batches, docs_page, evaluations, exports, health
+from partita.service.api import batches, docs_page, documents, evaluations, exports, health
 from partita.service.api.guard import Guard
 from partita.service.api.job_routes import routes_of
 from partita.service.api.journal import HEADER, Journal
@@ -40,7 +40,8 @@ LOG = logging.getLogger("partita.service")
 
 ROUTERS = (
     *(routes_of("plan"), exports.router, batches.router, evaluations.router),
-    *(routes_of("frontier"), health.router, docs_page.router),
+    *(routes_of("frontier"), documents.routes_of("profile"), documents.routes_of("cluster")),
+    *(health.router, docs_page.router),
 )
 """All calls."""
 

@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 
 from partita.service.access.quotas import QuotaReached
 from partita.service.api.answering import CLIENT_GONE
+from partita.service.api.attaching import batch_with_contents
 from partita.service.api.batch_documents import BatchDocument, batch_document, result_line
 from partita.service.api.guard import owner_of
 from partita.service.api.job_calls import answer_of, checked, refusal_to_take
@@ -47,7 +48,7 @@ async def post_batch(request: Request, include: Include = None) -> Response:
             raise logged_refusal(outcome)
         digest = digest_of(kind, body, str(include))
         asked = AskedBatch(owner_of(request), outcome, digest, include == "problem", key)
-        batch = await jobs.submit_batch(asked)
+        batch = await jobs.submit_batch(await batch_with_contents(request, asked))
     except Busy as error:
         raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:

@@ -88,8 +88,11 @@ def _operation(path: str, method: str, operation: Document) -> str:
         f"<li><b>{escape(status)}</b> {escape(response['description'])}{_type_of(response)}</li>"
         for status, response in operation["responses"].items()
     )
+    sent = path
+    for item in operation.get("parameters", []):
+        sent = sent.replace(f"{{{item['name']}}}", str(item.get("example")))
     examples = "".join(
-        _example(verb, path, example["summary"], json.dumps(example["value"], indent=1, ensure_ascii=False))
+        _example(verb, sent, example["summary"], json.dumps(example["value"], indent=1, ensure_ascii=False))
         for example in content.get("examples", {}).values()
     )
     body = f"<p>Body: {_type(content['schema'])}</p>" if content else ""

@@ -228,6 +228,10 @@ PLANS: dict[str, dict[str, Any]] = {
             "limits": {"peak_memory_bytes": "16GB"},
         },
     },
+    "stored": {
+        "summary": "A profile and a cluster that are stored; store those of the examples first",
+        "value": {**CHAIN, "model": {"ref": "chain"}, "cluster": {"ref": "chain"}},
+    },
     "too_large": {"summary": "No plan: the answer is 'infeasible' and says why", "value": TOO_LARGE},
     "conflict": {
         "summary": "No plan: a limit and a pin that cannot hold together, and what would help",
@@ -260,6 +264,9 @@ EVALUATIONS: dict[str, dict[str, Any]] = {
     },
 }
 """Bodies of POST /v1/evaluations."""
+
+DOCUMENTS: dict[str, dict[str, Any]] = {"profile": CHAIN["model"], "cluster": CHAIN["cluster"]}
+"""What is stored, by its kind."""
 
 BATCHES: dict[str, dict[str, Any]] = {
     "variants": {

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect
 
 from partita.service.access.quotas import QuotaReached
 from partita.service.api.answering import CLIENT_GONE, client_leaves
+from partita.service.api.attaching import with_contents
 from partita.service.api.guard import owner_of, quota_reached
 from partita.service.api.job_documents import (
     JobDocument,
@@ -69,7 +70,8 @@ async def ask(request: Request, kind: TaskKind, include_problem: bool) -> Respon
     try:
         with solves.admission():
             body = await read_body(request, settings)
-        asked = Asked(owner_of(request), kind, body, include_problem, wanted.key)
+            asked = Asked(owner_of(request), kind, body, include_problem, wanted.key)
+            asked = await with_contents(request, asked)
         given = await jobs.submit(asked, at_once=wanted.wait_s > 0, fresh=wanted.fresh)
     except Busy as error:
         raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None

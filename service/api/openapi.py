@@ -4,18 +4,23 @@ from pydantic.json_schema import models_json_schema
 
 from partita import __version__
 from partita.models.answer import Answer
+from partita.models.cluster import Cluster
 from partita.models.front import Front, FrontRequest
 from partita.models.problem import Problem
+from partita.models.profile import ModelProfile
 from partita.service.api import examples
 from partita.service.api.batch_documents import BatchDocument, BatchResult
+from partita.service.api.documents import DocumentList, StoredDocument
 from partita.service.api.health import Health
 from partita.service.api.job_documents import JobDocument, JobList
 from partita.service.api.openapi_access import SCHEME, guarded
 from partita.service.api.openapi_batches import about_batches
+from partita.service.api.openapi_documents import about_documents, with_references
 from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing
 from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
 from partita.service.problem_document import ProblemDocument
 from partita.service.settings import Settings
+from partita.service.solving.references import Reference
 from partita.service.solving.variants import BatchRequest
 from partita.service.solving.work import Evaluation
 
@@ -29,6 +34,8 @@ def openapi_document(settings: Settings) -> Document:
     names, schemas = models_json_schema(
         [
             (Problem, "validation"),
+            (ModelProfile, "validation"),
+            (Cluster, "validation"),
             (Evaluation, "validation"),
             (FrontRequest, "validation"),
             (Answer, "serialization"),
@@ -40,6 +47,9 @@ def openapi_document(settings: Settings) -> Document:
             (JobDocument, "serialization"),
             (JobList, "serialization"),
             (ProblemDocument, "serialization"),
+            (StoredDocument, "serialization"),
+            (DocumentList, "serialization"),
+            (Reference, "validation"),
         ],
         ref_template=_REFERENCE,
     )
@@ -62,6 +72,8 @@ def openapi_document(settings: Settings) -> Document:
                     "get": listing("list_frontiers", "fronts"),
                 },
                 **about_jobs("/v1/frontiers", "frontier"),
+                **about_documents("profile", settings, names[ModelProfile, "validation"]),
+                **about_documents("cluster", settings, names[Cluster, "validation"]),
                 **about_batches(settings, examples.BATCHES),
                 "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
                 "/healthz": {"get": _HEALTH},
@@ -69,7 +81,7 @@ def openapi_document(settings: Settings) -> Document:
             },
             settings,
         ),
-        "components": {"schemas": schemas["$defs"], "securitySchemes": SCHEME},
+        "components": {"schemas": with_references(schemas["$defs"], problem), "securitySchemes": SCHEME},
     }
 
 
@@ -88,7 +100,8 @@ _PLAN = (
     "Find ranked plans for a problem",
     "The body is a problem, which is searched within its own search.time_limit_s. The answer's "
     "status is optimal, feasible, infeasible (with the reason and what would help) or no_solution (the time ran out "
-    "first).",
+    "first). Here and wherever a problem is taken, references may stand for its model and its cluster: to what is "
+    "stored under /v1/profiles and /v1/clusters when the request is taken.",
 )
 _EVALUATE = (
     "Price a given plan",

@@ -122,7 +122,8 @@ def limit(
 @app.command("revoke")
 @guarded
 def revoke(name: Name, data: Data = DEFAULTS.data, database: Database = None, debug: Debug = False) -> None:
-    """End a key at once, and cancel its jobs that have not ended."""
+    """End a key at once, cancel its jobs that have not ended and delete its stored documents."""
+    from partita.service.documents.document_store import DocumentStore, Limits
     from partita.service.jobs.opening import open_store
 
     settings = Settings(data=data, database=database)
@@ -132,6 +133,7 @@ def revoke(name: Name, data: Data = DEFAULTS.data, database: Database = None, de
         store = open_store(settings)
         try:
             store.cancel_owner(owner)
+            DocumentStore(store.engine, Limits(0, 0)).delete_all(owner)
         finally:
             store.queue.close()
             store.engine.dispose()

@@ -46,6 +46,12 @@ def serve(
     ] = DEFAULTS.slot_wait_s,
     max_queued: Annotated[int, option("MAX_QUEUED", "Jobs that may wait.", 1)] = DEFAULTS.max_queued,
     max_variants: Annotated[int, option("MAX_VARIANTS", "Most problems of a batch.", 1)] = DEFAULTS.max_variants,
+    max_documents: Annotated[
+        int, option("MAX_DOCUMENTS", "Profiles and clusters that one owner may store.", 0)
+    ] = DEFAULTS.max_documents,
+    max_document_bytes: Annotated[
+        int, size_option("MAX_DOCUMENT_BYTES", "Size of all of them together.", DEFAULTS.max_document_bytes)
+    ] = DEFAULTS.max_document_bytes,
     max_time_limit: MaxTimeLimit = DEFAULTS.max_time_limit_s,
     grace: Grace = DEFAULTS.grace_s,
     solve_memory: SolveMemory = DEFAULTS.solve_memory_bytes,
@@ -70,6 +76,8 @@ def serve(
         slot_wait_s=slot_wait,
         max_queued=max_queued,
         max_variants=max_variants,
+        max_documents=max_documents,
+        max_document_bytes=max_document_bytes,
         max_time_limit_s=max_time_limit,
         grace_s=grace,
         solve_memory_bytes=solve_memory,

@@ -8,9 +8,11 @@ import sqlalchemy as sa
 
 from partita.models.queueing import drain_s
 from partita.service.jobs import turns
-from partita.service.jobs.records import COLUMNS, MANY, OPEN, Conflict, Job, digest_of, job_of, packed
+from partita.service.jobs.attachments import attach
+from partita.service.jobs.records import COLUMNS, MANY, OPEN, Conflict, Job, digest_of, job_of, packed, pinned
 from partita.service.jobs.store import Store
 from partita.service.jobs.tables import batches, jobs
+from partita.service.solving.references import Content
 from partita.service.solving.variants import Split
 
 WINDOW_S = 120.0
@@ -22,13 +24,17 @@ OVERLAP_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class AskedBatch:
-    """A request for a batch; ``digest`` tells it from others under the same idempotency key."""
+    """A request for a batch.
+
+    ``digest`` tells it from others under the same idempotency key; ``contents`` are the stored documents that it names.
+    """
 
     owner: str
     split: Split
     digest: str
     include_problem: bool = False
     idempotency_key: str | None = None
+    contents: tuple[Content, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def submit(store: Store, asked: AskedBatch) -> str:
     QueueFull, QuotaReached
         When there is no room for so many jobs.
     """
-    earlier = _under_key(store, asked)
+    earlier = under_key(store, asked)
     if earlier is not None:
         return earlier
     batch, now, split = str(uuid.uuid4()), time.time(), asked.split
@@ -100,12 +106,13 @@ def submit(store: Store, asked: AskedBatch) -> str:
                     created_at=now,
                 )
             )
+            attach(connection, batch, asked.contents)
             connection.execute(jobs.insert(), rows)
             store.check_room(connection, asked.owner)
             leaders = [str(row["id"]) for row in rows if row["leader"] is None]
             turns.wait(connection, store.queue, asked.owner, leaders, MANY)
     except sa.exc.IntegrityError:
-        earlier = _under_key(store, asked)
+        earlier = under_key(store, asked)
         if earlier is None:
             raise
         return earlier
@@ -116,6 +123,7 @@ def _rows(batch: str, now: float, asked: AskedBatch) -> list[dict[str, object]]:
     """Make the jobs of a batch."""
     rows: list[dict[str, object]] = []
     leaders: dict[str, str] = {}
+    meant = pinned(asked.contents)
     for position, variant in enumerate(asked.split.variants):
         job = str(uuid.uuid4())
         parts = () if asked.split.base is None else (asked.split.base,)
@@ -134,6 +142,7 @@ def _rows(batch: str, now: float, asked: AskedBatch) -> list[dict[str, object]]:
                 "leader": None if leader == job else leader,
                 "body": packed(variant.body),
                 "request": request,
+                "pinned": meant,
                 "include_problem": asked.include_problem,
                 "created_at": now,
                 "attempt": 0,
@@ -143,8 +152,8 @@ def _rows(batch: str, now: float, asked: AskedBatch) -> list[dict[str, object]]:
     return rows
 
 
-def _under_key(store: Store, asked: AskedBatch) -> str | None:
-    """Give the batch that was asked for under the same key."""
+def under_key(store: Store, asked: AskedBatch) -> str | None:
+    """Give the batch that was asked for under the same key; raises Conflict as ``submit`` does."""
     if asked.idempotency_key is None:
         return None
     where = (batches.c.owner == asked.owner, batches.c.idempotency_key == asked.idempotency_key)

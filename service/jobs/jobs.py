@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from partita.service.access.key_store import KeyStore
+from partita.service.documents.document_store import DocumentStore, Limits
 from partita.service.jobs import batches
 from partita.service.jobs.batches import AskedBatch, Batch, Flow
 from partita.service.jobs.database import DatabaseUnusable
@@ -76,6 +77,7 @@ class Jobs:
         self.store = open_store(settings)
         engine = self.store.engine
         self.keys = KeyStore(engine)
+        self.documents = DocumentStore(engine, Limits(settings.max_documents, settings.max_document_bytes))
         self._lease = Lease(engine, settings.solves, settings.lease_s)
         self._runner = Runner(self.store, self._solves)
         self._keeper = Keeper(self.store, self._runner, self._lease, settings.lease_s, settings.keep_s)
@@ -154,10 +156,18 @@ class Jobs:
         job, new = await asyncio.to_thread(self.store.submit, asked, slot)
         if new and slot is not None and job.state == "running":
             claim = Claim(job.id, job.owner, job.attempt)
-            solving = asyncio.create_task(self._runner.solve(Task(asked.kind, asked.body), lambda: claim))
+            solving = asyncio.create_task(
+                self._runner.solve(Task(asked.kind, asked.body, contents=asked.contents), lambda: claim)
+            )
             self._direct[job.id] = solving
             solving.add_done_callback(lambda _: self._direct.pop(job.id))
         return Given(job)
+
+    async def repeated(self, asked: Asked | AskedBatch) -> bool:
+        """Tell whether a request was taken before under its idempotency key; raises Conflict where another one was."""
+        if isinstance(asked, Asked):
+            return await asyncio.to_thread(self.store.under_key, asked) is not None
+        return await asyncio.to_thread(batches.under_key, self.store, asked) is not None
 
     async def wait(self, job: Job, wait_s: float) -> Job:
         """Give a job when it has ended, or how it stands after some time."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 
 from partita.service.jobs.tables import jobs
 from partita.service.solving.outcomes import Answered
+from partita.service.solving.references import Content
 from partita.service.solving.work import TaskKind
 
 State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -47,6 +49,8 @@ class Asked:
         Whether the answer repeats the problem.
     idempotency_key
         A name under which the request may be repeated; None for none.
+    contents
+        The stored documents that the body names.
     """
 
     owner: str
@@ -54,6 +58,7 @@ class Asked:
     body: bytes
     include_problem: bool = False
     idempotency_key: str | None = None
+    contents: tuple[Content, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -148,6 +153,12 @@ def digest_of(*parts: str | bytes) -> str:
         text = part.encode() if isinstance(part, str) else part
         total.update(len(text).to_bytes(8) + text)
     return "sha256:" + total.hexdigest()
+
+
+def pinned(contents: Iterable[Content]) -> str | None:
+    """Give the fingerprint of what the references of a request mean; None where it has none."""
+    parts = [part for each in contents for part in (each.kind, each.name, each.digest)]
+    return digest_of(*parts) if parts else None
 
 
 def packed(data: bytes) -> bytes:

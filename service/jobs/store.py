@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from partita import __version__
 from partita.service.access.quotas import quotas_of
 from partita.service.jobs import turns
+from partita.service.jobs.attachments import attach, attached
 from partita.service.jobs.queue import Queue
 from partita.service.jobs.records import (
     COLUMNS,
@@ -25,6 +26,7 @@ from partita.service.jobs.records import (
     Stored,
     job_of,
     packed,
+    pinned,
     unpacked,
 )
 from partita.service.jobs.tables import answers, batches, jobs
@@ -98,6 +100,7 @@ class Store:
             "direct": executor is not None,
             "body": packed(asked.body),
             "request": asked.digest,
+            "pinned": pinned(asked.contents),
             "include_problem": asked.include_problem,
             "idempotency_key": asked.idempotency_key,
             "created_at": now,
@@ -111,6 +114,7 @@ class Store:
         try:
             with self.engine.begin() as connection:
                 connection.execute(jobs.insert().values(values))
+                attach(connection, job, asked.contents)
                 if executor is not None and not turns.has_turn(connection, asked.owner):
                     connection.execute(jobs.update().where(jobs.c.id == job).values(NOT_BEGUN))
                     waits = True
@@ -176,6 +180,7 @@ class Store:
                 .where(
                     jobs.c.owner == asked.owner,
                     jobs.c.request == asked.digest,
+                    jobs.c.pinned.is_not_distinct_from(pinned(asked.contents)),
                     jobs.c.state == "succeeded",
                     answers.c.key.startswith("sha256:"),
                     answers.c.version == __version__,
@@ -204,13 +209,14 @@ class Store:
         """Give what a job asks for; None where it has ended."""
         with self.engine.connect() as connection:
             row = connection.execute(
-                sa.select(jobs.c.kind, jobs.c.body, batches.c.base)
+                sa.select(jobs.c.kind, jobs.c.body, jobs.c.batch, batches.c.base)
                 .outerjoin(batches, batches.c.id == jobs.c.batch)
                 .where(jobs.c.id == job, jobs.c.state.in_(OPEN))
             ).one_or_none()
-        if row is None:
-            return None
-        return Task(row.kind, unpacked(row.body), None if row.base is None else unpacked(row.base))
+            if row is None:
+                return None
+            body, base = unpacked(row.body), None if row.base is None else unpacked(row.base)
+            return Task(row.kind, body, base, attached(connection, job, row.batch, body, base))
 
     def begin(self, job: str, slot: str) -> Claim | None:
         """Claim a job that waits; None where it waits no more, or was begun too often."""

@@ -3,7 +3,8 @@
 ``jobs``: what was asked, its state, how far it is and how it ended. ``answers``: answers by what was asked, so that an
 equal request needs no search. ``batches``: what the jobs of a batch have in common. ``workers``: who is alive.
 ``api_keys``: who may use the service. ``key_secrets``: what they show for it; a key that is being rotated has several.
-``quotas``: how much each owner may use.
+``quotas``: how much each owner may use. ``documents``: stored profiles and clusters. ``attachments``: what those were
+that a job or a batch names, when it was taken.
 """
 
 import sqlalchemy as sa
@@ -25,6 +26,7 @@ jobs = sa.Table(
     sa.Column("leader", sa.String(36)),  # the job of the same batch and content whose end is this one's too
     sa.Column("body", sa.LargeBinary),  # compressed
     sa.Column("request", sa.String(71), nullable=False),  # digest of what was asked, as it was written
+    sa.Column("pinned", sa.String(71)),  # digest of the stored documents that it names
     sa.Column("include_problem", sa.Boolean, nullable=False),
     sa.Column("idempotency_key", sa.String(255)),
     sa.Column("created_at", sa.Double, nullable=False),  # seconds since 1970, as all times
@@ -115,4 +117,27 @@ quotas = sa.Table(
     sa.Column("max_queued", sa.Integer, nullable=False),
     sa.Column("max_running", sa.Integer, nullable=False),
     sa.Column("requests_per_minute", sa.Integer, nullable=False),
+)
+
+documents = sa.Table(
+    "documents",
+    metadata,
+    sa.Column("owner", sa.String(200), primary_key=True),
+    sa.Column("kind", sa.String(20), primary_key=True),
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("digest", sa.String(71), nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),  # in bytes, before it is compressed
+    sa.Column("body", sa.LargeBinary, nullable=False),  # compressed
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("updated_at", sa.Double, nullable=False),
+)
+
+attachments = sa.Table(
+    "attachments",
+    metadata,
+    sa.Column("carrier", sa.String(36), primary_key=True),  # a job or a batch
+    sa.Column("kind", sa.String(20), primary_key=True),
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("digest", sa.String(71), nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),  # compressed
 )

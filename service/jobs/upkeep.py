@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 import sqlalchemy as sa
 
 from partita.service.jobs import turns
+from partita.service.jobs.attachments import clear_attachments
 from partita.service.jobs.records import FEW, MANY
 from partita.service.jobs.store import Claim, Store
 from partita.service.jobs.tables import answers, batches, jobs
@@ -70,6 +71,7 @@ def clear(store: Store, before: float) -> None:
         connection.execute(answers.delete().where(answers.c.created_at < before, ~used))
         filled = sa.select(jobs.c.id).where(jobs.c.batch == batches.c.id).exists()
         connection.execute(batches.delete().where(batches.c.created_at < before, ~filled))
+        clear_attachments(connection)
 
 
 def _held(claim: Claim) -> tuple[sa.ColumnElement[bool], ...]:

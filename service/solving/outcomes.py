@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from partita.models.errors import Fault
+from partita.service.solving.references import References
 from partita.service.solving.variants import Split
 
-RefusalKind = Literal["not_json", "invalid_input", "not_supported_yet", "over_limit"]
+RefusalKind = Literal["not_json", "invalid_input", "not_supported_yet", "over_limit", "reference_changed"]
 
 
 _WITHOUT = b'"problem":null,"problem_digest":'
@@ -79,4 +80,4 @@ class Cancelled:
     """The process was killed because nobody waits for the answer."""
 
 
-Outcome = Answered | Split | Refused | OutOfMemory | Failed | Crashed | Overran | Cancelled
+Outcome = Answered | Split | References | Refused | OutOfMemory | Failed | Crashed | Overran | Cancelled

@@ -31,6 +31,7 @@ from partita.service.solving.outcomes import (
     Overran,
     Refused,
 )
+from partita.service.solving.references import References
 from partita.service.solving.talk import Accepted, Beat, Message, Step, Stop, Talk
 from partita.service.solving.variants import Split
 from partita.service.solving.work import Task, perform
@@ -51,7 +52,7 @@ PRELOADED = (
 )
 """Modules that the fork server loads once."""
 
-_FINAL = (Answered, Split, Refused, OutOfMemory, Failed)
+_FINAL = (Answered, Split, References, Refused, OutOfMemory, Failed)
 _PR_SET_PDEATHSIG = 1
 _BEAT_S, _STEP_S = 1.0, 0.1
 _LAST_WORDS_S = 5.0  # a process whose end of the pipe is closed has ended, or will at once

@@ -11,6 +11,7 @@ from partita.models.base import Many, Model, fault
 from partita.models.document import read_json, validate
 from partita.models.errors import InvalidInput
 from partita.service.settings import Settings
+from partita.service.solving.references import Found, references_in
 
 MOST_NAMED = 1_000
 """The longest name of a variant."""
@@ -49,10 +50,20 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The problems of a batch; where there is a base, they are patches to it."""
+    """The problems of a batch; where there is a base, they are patches to it.
+
+    Attributes
+    ----------
+    base, variants
+        The base, None where there is none, and the problems or patches.
+    of_base, of_variants
+        The references in the base, and the different ones in the variants.
+    """
 
     base: bytes | None
     variants: tuple[Variant, ...]
+    of_base: tuple[Found, ...] = ()
+    of_variants: tuple[Found, ...] = ()
 
 
 def split(body: bytes, lines: bool, settings: Settings) -> Split:
@@ -73,14 +84,17 @@ def split(body: bytes, lines: bool, settings: Settings) -> Split:
         When it is no batch, is empty or holds too many problems. What is wrong in one problem is told by its result.
     """
     if lines:
-        found = Split(None, tuple(_of_lines(body)))
+        named: set[Found] = set()
+        found = Split(None, tuple(_of_lines(body, named)), (), _sorted(named))
     else:
         asked = validate(BatchRequest, read_json(body))
         if asked.problems is not None:
-            found = Split(None, tuple(Variant(None, _text(problem)) for problem in asked.problems))
+            named = {each for problem in asked.problems for each in references_in(problem)}
+            found = Split(None, tuple(Variant(None, _text(problem)) for problem in asked.problems), (), _sorted(named))
         else:
             variants = tuple(Variant(each.name, _text(each.patch)) for each in asked.variants or ())
-            found = Split(_text(asked.base), variants)
+            named = {found for each in asked.variants or () for found in references_in(each.patch)}
+            found = Split(_text(asked.base), variants, tuple(references_in(asked.base, "/base")), _sorted(named))
     count, most = len(found.variants), settings.max_variants
     if not 0 < count <= most:
         detail = f"the batch holds {count} problems; it must hold at least 1 and this server takes at most {most}"
@@ -88,8 +102,13 @@ def split(body: bytes, lines: bool, settings: Settings) -> Split:
     return found
 
 
-def _of_lines(body: bytes) -> Iterator[Variant]:
-    """Read NDJSON; a line that cannot be read stays as it is, and fails alone."""
+def _sorted(named: set[Found]) -> tuple[Found, ...]:
+    """Bring references into an order that does not change from process to process."""
+    return tuple(sorted(named, key=lambda each: (each.kind, each.name, each.digest or "")))
+
+
+def _of_lines(body: bytes, named: set[Found]) -> Iterator[Variant]:
+    """Read NDJSON and note its references; a line that cannot be read stays as it is, and fails alone."""
     for text in body.split(b"\n"):
         if not text.strip():
             continue
@@ -99,9 +118,12 @@ def _of_lines(body: bytes) -> Iterator[Variant]:
             value = None
         if isinstance(value, dict) and set(value) <= {"name", "problem"} and "problem" in value:
             name = value.get("name")
+            named.update(references_in(value["problem"]))
             yield Variant(name if _is_name(name) else None, _text(value["problem"]))
         else:
-            yield Variant(None, text)
+            found = set(references_in(value))
+            named.update(found)
+            yield Variant(None, _text(value) if found else text)  # so that names stand there without escapes
 
 
 def _is_name(value: object) -> TypeGuard[str]:

@@ -13,20 +13,21 @@ from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput, NotSupportedYet
 from partita.models.front import Front, FrontRequest
-from partita.models.merge_patch import merged
 from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.service.settings import Settings
+from partita.service.solving.documents import canonical
 from partita.service.solving.exporting import write_export
 from partita.service.solving.limits import OverLimit, check_limits
 from partita.service.solving.outcomes import Answered, Outcome, RefusalKind, Refused
+from partita.service.solving.references import Content, ReferenceChanged, filled_in, patched, references_of
 from partita.service.solving.talk import Accepted, Step, Talk
 from partita.service.solving.variants import split
 
 if TYPE_CHECKING:
     from partita.solver.progress import Progress
 
-TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson", "export"]
+TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson", "export", "references", "profile", "cluster"]
 
 
 class Evaluation(Model):
@@ -47,17 +48,19 @@ class Task:
         ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
         metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
         ``export``: an answer, of which one plan is written for another program.
+        ``references``: what is named in the body of another kind. ``profile``, ``cluster``: what is to be stored.
     body
         JSON as it came.
     base
         JSON to which the body is a merge patch (RFC 7396); None where the body is whole.
-    include_problem
-        Whether the answer repeats the problem.
+    contents
+        The stored documents that body and base name.
     """
 
     kind: TaskKind
     body: bytes
     base: bytes | None = None
+    contents: tuple[Content, ...] = ()
 
 
 def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
@@ -76,17 +79,28 @@ def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
         return _split(task, settings)
     if task.kind == "export":
         return write_export(task.body)
+    if task.kind == "references":
+        return references_of(task.body)
     try:
         data = read_json(task.body)
-        if task.base is not None:
-            data = merged(read_json(task.base), data)
+        base = None if task.base is None else read_json(task.base)
     except InvalidInput as error:
         return Refused("not_json", error.faults)
     try:
-        answer, problem = _WORK[task.kind](data, settings, talk)
+        if task.kind in ("profile", "cluster"):
+            return Answered(canonical(task.kind, data, settings))
+        whole = _whole(task, data) if task.base is None else patched(base, data, task.contents)
+        answer, problem = _WORK[task.kind](whole, settings, talk)
     except InvalidInput as error:
-        return Refused(_refusal_kind(error), error.faults)
+        return Refused(refusal_kind(error), error.faults)
     return Answered(answer.model_dump_json().encode(), answer.status, problem.model_dump_json().encode())
+
+
+def _whole(task: Task, data: object) -> object:
+    """Put what the references of a body mean in their places."""
+    if task.kind == "plan" or not isinstance(data, dict):
+        return filled_in(data, task.contents)
+    return {**data, "problem": filled_in(data["problem"], task.contents, "/problem")} if "problem" in data else data
 
 
 def _split(task: Task, settings: Settings) -> Outcome:
@@ -94,7 +108,7 @@ def _split(task: Task, settings: Settings) -> Outcome:
     try:
         return split(task.body, task.kind == "ndjson", settings)
     except InvalidInput as error:
-        return Refused(_refusal_kind(error), error.faults)
+        return Refused(refusal_kind(error), error.faults)
 
 
 def _plan(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem]:
@@ -168,8 +182,10 @@ def _in_whole_body(faults: tuple[Fault, ...]) -> Iterator[Fault]:
         yield fault if belongs_to_plan(fault.pointer) else replace(fault, pointer="/problem" + fault.pointer)
 
 
-def _refusal_kind(error: InvalidInput) -> RefusalKind:
+def refusal_kind(error: InvalidInput) -> RefusalKind:
     """Name the kind of refusal."""
+    if isinstance(error, ReferenceChanged):
+        return "reference_changed"
     if isinstance(error, NotSupportedYet):
         return "not_supported_yet"
     return "over_limit" if isinstance(error, OverLimit) else "invalid_input"

@@ -14,12 +14,16 @@ from partita.service.settings import Settings
 DOCUMENT = openapi_document(Settings())
 CALLS = [(path, method.upper()) for path, methods in DOCUMENT["paths"].items() for method in methods]
 GUARDED = [each for each in CALLS if each[0] not in OPEN]
-ABOUT_ONE = [(path, method) for path, method in GUARDED if "{" in path]
+ABOUT_ONE = [(path, method) for path, method in GUARDED if "{" in path and method != "PUT"]
+PUTS = [(path, method) for path, method in GUARDED if method == "PUT"]
 LISTS = [(path, method) for path, method in GUARDED if "{" not in path and method == "GET"]
 ASKING = {"/v1/plans", "/v1/frontiers", "/v1/batches", "/v1/evaluations"}
 """The calls that take something new; tests below say what each must not tell of others."""
 
 MISSING = "6b9b7a5e-0c3f-4f57-9d5f-0f1e2d3c4b5a"
+
+
+DOCUMENTS = {"/v1/profiles/{name}": chain()["model"], "/v1/clusters/{name}": chain()["cluster"]}
 
 
 class World:
@@ -30,10 +34,15 @@ class World:
         self.alice, self.bob = headers_with(app, "alice"), headers_with(app, "bob")
         self.looks = headers_with(app, "looks", "read", "alice")
         self.names = {thing: self.new(thing) for thing in ("/v1/plans/{job}", "/v1/frontiers/{job}")}
-        self.names["/v1/batches/{batch}"] = self.new("/v1/batches/{batch}")
+        for thing in ("/v1/batches/{batch}", *DOCUMENTS):
+            self.names[thing] = self.new(thing)
 
     def new(self, thing):
         """Let Alice have one more of a kind of thing."""
+        if thing in DOCUMENTS:
+            name = f"alices-{len(self.names)}"
+            assert self.send("PUT", self.path(thing, name), self.alice, DOCUMENTS[thing]).status_code in (200, 201)
+            return name
         response = self.send("POST", thing.split("/{")[0], self.alice, {"problems": [{"number": 1}, {"number": 2}]})
         assert response.status_code == 202, response.text
         return response.json()["id"]
@@ -43,7 +52,7 @@ class World:
 
     def thing(self, path):
         """Give what a path is about; a new kind of thing needs a name above."""
-        return next(thing for thing in self.names if path.startswith(thing))
+        return next(thing for thing in (*self.names, *DOCUMENTS) if path.startswith(thing))
 
     def path(self, path, name):
         """Give the path of a thing."""
@@ -93,9 +102,27 @@ def test_nobody_reaches_what_another_one_has(world, path, method):
     assert (theirs.status_code, theirs.json() | unlike) == (404, nothing.json() | unlike)
     assert set(theirs.headers) == set(nothing.headers)
     assert world.state() == before
-    ended = world.new(thing)  # a stream of what has not ended would go on
-    world.send("DELETE", world.path(thing, ended), world.alice)
-    assert world.send(method, world.path(path, ended), world.alice).status_code in (200, 202)
+    mine = world.new(thing)
+    if thing not in DOCUMENTS:  # a stream of what has not ended would go on
+        world.send("DELETE", world.path(thing, mine), world.alice)
+    assert world.send(method, world.path(path, mine), world.alice).status_code in (200, 202, 204)
+    world.names[thing] = world.new(thing)
+
+
+@pytest.mark.parametrize(("path", "method"), PUTS)
+def test_a_name_is_each_callers_own(world, path, method):
+    """Tests that storing under a name that another one has is storing something new, which the other does not see."""
+    before = world.state()
+    dave = headers_with(world.app, f"dave.{path[4:11]}") | {"If-None-Match": "*"}
+    response = world.send(method, world.path(path, world.names[path]), dave, DOCUMENTS[path])
+    assert response.status_code == 201
+    assert world.state() == before
+    member = "model" if "profiles" in path else "cluster"
+    problem = {**chain(), member: {"ref": world.names[path]}}
+    mine = world.send("POST", "/v1/plans", world.alice, problem)
+    theirs = world.send("POST", "/v1/plans", world.bob, problem)
+    assert (mine.status_code, theirs.status_code) == (202, 422)
+    assert theirs.json()["errors"][0]["code"] == "unknown_reference"
 
 
 @pytest.mark.parametrize(("path", "method"), LISTS)
@@ -106,7 +133,7 @@ def test_lists_hold_the_callers_own(world, path, method):
     theirs = world.send(method, path, newcomer)
     assert theirs.status_code == 200
     assert any(name in mine.text for name in world.names.values())
-    assert list(theirs.json().values()) == [[], None]
+    assert [value for value in theirs.json().values() if value] == []
 
 
 def test_no_call_that_takes_something_is_forgotten():

@@ -38,6 +38,7 @@ EXPECTED = {
     "time_and_memory": "complete",
     "variants": "optimal",
     "problems": "optimal",
+    "stored": "optimal",
     "too_large": "infeasible",
     "conflict": "infeasible",
     "sizes": "feasible",
@@ -46,8 +47,23 @@ EXPECTED = {
 }
 
 
+STORED = [
+    (path.replace("{name}", "chain"), example["value"])
+    for path, methods in DOCUMENT["paths"].items()
+    if "put" in methods
+    for example in methods["put"]["requestBody"]["content"]["application/json"]["examples"].values()
+]
+
+
+@pytest.fixture(scope="module")
+def stored(real_client):
+    """Store the examples of what can be stored, which another one names."""
+    for path, body in STORED:
+        assert real_client.put(path, json=body).status_code in (200, 201)
+
+
 @pytest.mark.parametrize(("path", "name", "body"), EXAMPLES, ids=[example[1] for example in EXAMPLES])
-def test_examples_work_as_they_stand(real_client, path, name, body):
+def test_examples_work_as_they_stand(real_client, stored, path, name, body):
     """Tests that every example is answered, with the status that its summary says."""
     response = real_client.post(path, json=body, headers=PATIENT)
     if name in examples.BATCHES:
@@ -143,7 +159,7 @@ def test_served_as_it_is(make_app):
 def test_every_error_is_described():
     """Tests that every kind of problem of a call that solves stands in the description of that call."""
     responses = DOCUMENT["paths"]["/v1/plans"]["post"]["responses"]
-    elsewhere = {"not-found", "wrong-method"}
+    elsewhere = {"not-found", "wrong-method", "not-as-expected"}
     for kind in KINDS:
         if kind.name not in elsewhere:
             assert f"({kind.name})" in responses[str(kind.status)]["description"]
@@ -213,9 +229,9 @@ def test_links_of_the_page_lead_somewhere(page):
 
 def test_page_shows_every_example(page):
     """Tests that the examples can be sent from the page."""
-    assert page.count("<textarea") == len(EXAMPLES)
+    assert page.count("<textarea") == len(EXAMPLES) + len(STORED)
     without_body = [path for path, methods in DOCUMENT["paths"].items() if "get" in methods and "{" not in path]
-    assert page.count('<button type="button">Send</button>') == len(EXAMPLES) + len(without_body)
+    assert page.count('<button type="button">Send</button>') == len(EXAMPLES) + len(STORED) + len(without_body)
 
 
 def test_unknown_file_of_the_page(make_app):

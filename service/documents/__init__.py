@@ -1,0 +1,1 @@
+"""Profiles and clusters that are stored once, and named by many problems."""
