@@ -7,6 +7,7 @@ import time
 import pytest
 import sqlalchemy as sa
 from batch_calls import ask_batch, results
+from cli_calls import partita
 from postgres import postgres, programs
 from processes import alive, doubled, doubled_worker, pid_in, until
 from small_problems import as_bytes, chain
@@ -146,6 +147,36 @@ def test_jobs_are_cancelled_and_stopped_from_elsewhere(database, tmp_path):
             client.delete(f"/v1/plans/{job['id']}")
         until(lambda: not any(map(alive, pids)))
         assert time.monotonic() - begin < 1.5
+
+
+def test_a_quota_holds_on_all_workers_together(database):
+    """Tests that a server and a worker with four slots in all solve no more jobs of a key at once than may run."""
+    key = partita("keys", "create", "alice", "--max-running", "2", "--database", database).out.strip()
+    with (
+        doubled("nap", database=database, solves=2) as (_, client),
+        doubled_worker("nap", database=database, solves=2),
+    ):
+        client.headers["Authorization"] = f"Bearer {key}"
+        batch = ask_batch(client, {"problems": [{"nap_s": 0.2, "number": number} for number in range(10)]}).json()["id"]
+        found = results(client, batch)
+        jobs = [client.get(f"/v1/plans/{found[number]['job']}").json() for number in range(10)]
+    assert {job["state"] for job in jobs} == {"succeeded"}
+    for job in jobs:
+        together = [each for each in jobs if each["started_at"] <= job["started_at"] < each["finished_at"]]
+        assert len(together) <= 2
+
+
+def test_documents_are_stored_here_too(database):
+    """Tests that a problem may name what is stored, and that what is no name is nothing."""
+    with doubled("real", database=database, solves=1) as (_, client):
+        for path, body in (("profiles/m", chain()["model"]), ("clusters/c", chain()["cluster"])):
+            assert client.put(f"/v1/{path}", json=body).status_code == 201
+            assert client.put(f"/v1/{path}", json=body, headers={"If-None-Match": "*"}).status_code == 412
+        problem = {**chain(), "model": {"ref": "m"}, "cluster": {"ref": "c"}}
+        found = client.post("/v1/plans", json=problem, headers={"Prefer": "wait=30"})
+        assert found.json()["status"] == "optimal"
+        assert client.delete("/v1/profiles/m").status_code == 204
+        assert client.get("/v1/profiles/%00").status_code == 404
 
 
 def test_migrations_fit(database):
