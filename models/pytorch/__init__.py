@@ -1,6 +1,6 @@
 """Captures PyTorch modules; needs the extra ``torch``.
 
-``errors``     why a module cannot be captured
+``errors``, ``checks``  why a module cannot be captured
 ``records``    what a capture holds: operations, values, storages
 ``exporting``  module and loss to a graph, by torch.export
 ``preserve``   leaves buffers, gradients and random state as they were found

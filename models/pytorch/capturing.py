@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from partita.models.profile import ModelProfile
 from partita.models.pytorch.attention import use_fused_attention
+from partita.models.pytorch.checks import check_captured
 from partita.models.pytorch.clock import clock_of
 from partita.models.pytorch.errors import CannotCapture
 from partita.models.pytorch.exporting import Loss, WithLoss, export, user_name
@@ -172,8 +173,7 @@ def capture(
         When control flow or a shape depends on data, torch.export refuses the module, or it is none; with place and
         reason.
     """
-    if not isinstance(module, torch.nn.Module):
-        raise CannotCapture(f"the model is a {type(module).__name__}; give a torch.nn.Module")
+    check_captured(module, inputs)
     program = WithLoss(module, loss)
     device = _device(module, inputs)
     with preserved(program):
@@ -182,6 +182,8 @@ def capture(
             use_fused_attention(exported)
         graph = record(exported, program, inputs, device)
     layers = coarsen(graph, depth)
+    if not layers:
+        raise CannotCapture("no operation depends on an input or a parameter; there is nothing to plan")
     passing = {name for layer in layers for name in entering(graph, layer.operations)}
     kept = {name: tensor for name, tensor in graph.tensors.items() if name in passing}
     return Capture(program, inputs, replace(graph, tensors=kept), layers)

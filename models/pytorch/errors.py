@@ -12,6 +12,11 @@ class CannotCapture(ValueError):
     """A module that cannot be captured; the text says where and why, and what would do."""
 
 
+def first_line(error: BaseException) -> str:
+    """Give the first line of what an error says, or its kind where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
 def place_in_user_code(trace: TracebackType | None, library: str) -> str:
     """Name the last line of a traceback that lies outside torch and Partita.
 

@@ -1,10 +1,12 @@
 """Turns a module and its loss into a graph of operations, by torch.export."""
 
 import inspect
+import io
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
-from partita.models.pytorch.errors import CannotCapture, place_in_stack, place_in_user_code
+from partita.models.pytorch.errors import CannotCapture, first_line, place_in_stack, place_in_user_code
 
 Loss = Callable[[Any], torch.Tensor]
 """Takes the outputs of the module and gives a scalar."""
@@ -22,6 +24,9 @@ MODULE = "module"
 LOSS = "loss"
 """The name of the loss in it, where it is a module; also the name of the layer that holds its operations."""
 
+KEYWORDS = "; inputs are positional: wrap the module in one whose forward takes them in order"
+"""What to do about keyword arguments."""
+
 STATIC = (
     "a graph cannot be split where its course depends on data; replace the branch by torch.where or a mask, or take it "
     "out of forward"
@@ -29,16 +34,16 @@ STATIC = (
 
 
 def mean_square(outputs: Any) -> torch.Tensor:
-    """Give the mean of the squares of all floating outputs: the loss where none is given.
+    """Give the mean of the squares of all floating outputs, complex ones by their parts: the loss where none is given.
 
     Raises
     ------
     CannotCapture
-        When no output is a floating tensor.
+        When no output is a floating or complex tensor.
     """
-    floating = [
-        leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
-    ]
+    tensors = [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    real = [torch.view_as_real(leaf) if leaf.is_complex() else leaf for leaf in tensors]
+    floating = [leaf for leaf in real if leaf.is_floating_point()]
     if not floating:
         raise CannotCapture("the module has no floating output to make a loss of; give loss(outputs) -> scalar")
     squares = torch.stack([output.float().square().sum() for output in floating]).sum()
@@ -77,9 +82,11 @@ def export(program: WithLoss, inputs: tuple[Any, ...]) -> torch.fx.GraphModule:
         When control flow or a shape depends on data, or torch.export refuses it for another reason; with the place in
         the user's code.
     """
+    said = io.StringIO()  # torch writes graphs there when it fails
     try:
-        with _quiet():
+        with _quiet(), redirect_stderr(said):
             exported = torch.export.export(program, inputs, strict=False)
+        sys.stderr.write(said.getvalue())
     except CannotCapture:
         raise
     except Exception as error:  # torch.export has no common base of its refusals
@@ -90,7 +97,7 @@ def export(program: WithLoss, inputs: tuple[Any, ...]) -> torch.fx.GraphModule:
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) or (
             isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape)
         ):
-            place = place_in_stack(node.meta.get("stack_trace") or "", _library())
+            place = place_in_stack(node.meta.get("stack_trace") or "", library())
             raise CannotCapture(f"{place or node.name}: the value or shape of {node.target} depends on data; {STATIC}")
     return graph
 
@@ -108,7 +115,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _library() -> str:
+def library() -> str:
     """Give the folder of torch."""
     return str(Path(inspect.getfile(torch)).parent)
 
@@ -120,9 +127,10 @@ def _refusal(error: Exception) -> CannotCapture:
     while cause is not None and cause not in causes:
         causes.append(cause)
         cause = cause.__cause__ or cause.__context__
-    places = [place for each in causes if (place := place_in_user_code(each.__traceback__, _library()))]
+    places = [place for each in causes if (place := place_in_user_code(each.__traceback__, library()))]
     where = f"{places[0]}: " if places else ""
     if any(isinstance(each, GuardOnDataDependentSymNode) for each in causes):
         return CannotCapture(f"{where}control flow depends on the values of a tensor; {STATIC}")
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return CannotCapture(f"{where}torch.export refuses it: {type(error).__name__}: {reason[:300]}")
+    reason = first_line(error)
+    hint = KEYWORDS if isinstance(error, TypeError) and "keyword" in reason else ""
+    return CannotCapture(f"{where}torch.export refuses it: {type(error).__name__}: {reason}{hint}")

@@ -72,7 +72,10 @@ def coarsen(graph: CapturedGraph, depth: Depth = "blocks") -> tuple[CapturedLaye
 
 
 def _join_labeled(groups: Groups, labels: dict[str, str]) -> None:
-    """Join operations of one label; those without go with what they read last, or with what reads them first."""
+    """Join operations of one label; those without go with what they read last, or with what reads them first.
+
+    The loss is no module: what it alone reads of these is a layer of its own.
+    """
     by_label: dict[str, list[str]] = {}
     for name, label in labels.items():
         by_label.setdefault(label, []).append(name)
@@ -84,10 +87,16 @@ def _join_labeled(groups: Groups, labels: dict[str, str]) -> None:
         if name not in placed and makers:
             groups.join((name, makers[-1]))
             placed.add(name)
+    own = []  # what no module inside made and only the loss reads: the work of the outermost module itself
     for name in reversed(groups.names):
         readers = groups.read_by(name)
-        if name not in placed and readers:
+        if name in placed or not readers:
+            continue
+        if labels.get(readers[0]) == LOSS or readers[0] in own:
+            own.append(name)
+        else:
             groups.join((name, readers[0]))
+    groups.join(own)
 
 
 def _join_small(graph: CapturedGraph, groups: Groups) -> None:

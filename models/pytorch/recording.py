@@ -12,7 +12,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from partita.models.pytorch.attention import draws
-from partita.models.pytorch.exporting import MODULE, user_name
+from partita.models.pytorch.errors import CannotCapture, first_line, place_in_stack
+from partita.models.pytorch.exporting import MODULE, library, user_name
 from partita.models.pytorch.records import CapturedGraph, ModuleCall, Operation, State, Value
 
 _SELECT = "getitem"
@@ -161,7 +162,7 @@ class _Run:
         random_before = _random_state(self._device)
         saved: set[int] = set()
         with noting_saved(self.storages, saved):
-            result = node.target(*args, **kwargs)
+            result = _called(node, args, kwargs)
         self.results[node.name] = result
         written = {
             self.storages.number(tensor)
@@ -256,6 +257,24 @@ class _Run:
                     changed=number in self._changed,
                 )
         return found
+
+
+def _called(node: torch.fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call an operation.
+
+    Raises
+    ------
+    CannotCapture
+        When it fails on the values that it is given, such as one of another type, with the line of the user's code.
+    """
+    target: Any = node.target
+    try:
+        return target(*args, **kwargs)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        place = place_in_stack(node.meta.get("stack_trace") or "", library())
+        calls = _calls(node)
+        inside = user_name(calls[-1].name) if calls else node.name
+        raise CannotCapture(f"{place or inside}: {target} fails on the inputs given: {first_line(error)}") from error
 
 
 def _calls(node: torch.fx.Node) -> tuple[ModuleCall, ...]:

@@ -96,7 +96,8 @@ def workspace_bytes(graph: CapturedGraph, segment: Segment, kept_bytes: int, run
         How the part runs; by default as it is.
     """
     whole = Pass(graph, segment, run)
-    held = [*segment.module.parameters(), *segment.module.buffers(), *graph.tensors.values()]
+    arriving = [graph.tensors[name] for name in segment.inputs]
+    held = [*segment.module.parameters(), *segment.module.buffers(), *arriving]
     there = [*held, *(each.grad for each in segment.module.parameters() if each.grad is not None)]
     with watching_memory(graph.device, there) as peak:
         whole.forward()

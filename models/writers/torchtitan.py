@@ -76,9 +76,9 @@ def _parts(stages: Sequence[Sequence[str]], modules: Sequence[str]) -> list[list
         for name in names:
             if stage_of.setdefault(name, index) != index:
                 detail = (
-                    f"{_NAME} keeps the module {quoted(name)} on one stage, but parts of it are on stage "
-                    f"{stage_of[name]} too; capture by --depth blocks, or name its layers in constraints.together; "
-                    f"{TORCH}"
+                    f"{_NAME} cuts between parts of a model and numbered parts of its lists alone and keeps the "
+                    f"module {quoted(name)} on one stage, but parts of it are on stage {stage_of[name]} too; name its "
+                    f"layers in constraints.together, or use another export: {TORCH}"
                 )
                 raise InvalidInput.at(f"/plan/stages/{index}/layers", detail, None, "not_expressible")
         if not names:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,7 +81,8 @@ def profile(
     policies = _policies(recompute or [])
     given = load_model(model)
     try:
-        captured = capture(given.module, given.inputs, given.loss, depth=joined)
+        with redirect_stdout(sys.stderr):  # what the user's code prints
+            captured = capture(given.module, given.inputs, given.loss, depth=joined)
     except CannotCapture as error:
         raise Stopped(f"{model}: {error}", BAD_INPUT) from error
     roofline = None if device is None else DEVICES.get(device)
@@ -101,7 +102,7 @@ def profile(
 
     ready(captured.outline())  # so that a bad option is refused before anything is measured
     name = Path(model).name  # without the folders, for a file
-    with _bar() as on_round, _explaining_policies():
+    with _bar() as on_round, _explaining_policies(), redirect_stdout(sys.stderr):
         if roofline is None:
             measured = captured.profile(name=name, repetitions=repetitions, policies=policies, on_round=on_round)
         else:
@@ -179,7 +180,7 @@ def _wrong_device(device: str | None, known: tuple[str, ...], *, on_meta: bool) 
 
 def _summary(problem: "Problem") -> str:
     """Say in one line what was measured, how well the layers add up to the whole, and what was assumed."""
-    from partita.service.reports.wording import percent, seconds, sized
+    from partita.service.reports.wording import counted, percent, seconds, sized
 
     model, device = problem.model, next(iter(problem.cluster.devices.values()))
     measured, fabric = model.measurement, problem.cluster.nodes[0].fabric
@@ -187,7 +188,7 @@ def _summary(problem: "Problem") -> str:
         return f"{len(model.layers)} layers"
     forward, backward = (sum(getattr(layer, name) for layer in model.layers) for name in ("forward_s", "backward_s"))
     parts = [
-        f"{len(model.layers)} layers on {measured.device}",
+        f"{counted(len(model.layers), 'layer', 'layers')} on {measured.device}",
         f"forward {seconds(measured.forward_s)}, backward {seconds(measured.backward_s)}",
         f"the layers add up to {_of(forward, measured.forward_s)} and {_of(backward, measured.backward_s)} of that",
         f"largest spread {percent(max(measured.spreads.values()))}" if measured.kind == "measured" else "all estimated",
@@ -198,7 +199,7 @@ def _summary(problem: "Problem") -> str:
     if measured.module_saved_bytes not in (None, measured.saved_bytes):
         parts.append(
             f"saves {measured.saved_bytes} bytes as captured but {measured.module_saved_bytes} by itself, "
-            "because its code runs otherwise when it is exported"
+            "because its code runs otherwise when it is exported; recompute of its own is left out"
         )
     return "; ".join(parts)
 

@@ -104,8 +104,15 @@ def _checked(name: str, given: object) -> UserModel:
     module, inputs, *rest = given
     if not isinstance(inputs, tuple):
         detail = f"the inputs are a {type(inputs).__name__}; give a tuple, with a comma after a single one"
-        raise Stopped(f"{name}: {detail}", BAD_INPUT)
+        raise Stopped(f"{name}: {detail}{_keywords(inputs)}", BAD_INPUT)
     loss = rest[0] if rest else None
     if loss is not None and not callable(loss):
         raise Stopped(f"{name}: the loss is a {type(loss).__name__}; give a function of the outputs", BAD_INPUT)
     return UserModel(module, inputs, loss)
+
+
+def _keywords(inputs: object) -> str:
+    """Say what to do about keyword arguments, where inputs look like these."""
+    return (
+        "; for keywords, wrap the module in one whose forward takes them in order" if isinstance(inputs, dict) else ""
+    )

@@ -32,6 +32,17 @@ def build():
     layers = [torch.nn.Linear(8, 8) for _ in range(3)]
     return torch.nn.Sequential(*layers), (torch.ones(2, 8),), lambda outputs: outputs.sum()
 
+class Loud(torch.nn.Module):
+    def forward(self, values):
+        print("it runs")
+        return values.exp()
+
+def loud():
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), Loud()), (torch.ones(2, 8),)
+
+def keywords():
+    return Loud(), {"values": torch.ones(2)}
+
 def policy(context, operation, *args, **kwargs):
     return operation is torch.ops.aten.addmm.default
 
@@ -97,6 +108,15 @@ def test_profile_to_a_file(model, tmp_path):
     assert fabric.bandwidth_bytes_per_s == 5e9
 
 
+def test_what_a_module_prints_is_not_in_the_problem(model):
+    """Tests that it goes to standard error, whenever it is printed."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
+    called = partita("profile", f"{model}:loud", "--repetitions", "1")
+    assert called.exit_code == 0, called.err
+    assert [layer.name for layer in validate(Problem, json.loads(called.out)).model.layers] == ["0", "1", "loss"]
+    assert called.err.count("it runs") > 1
+
+
 def test_profile_with_policies(model):
     """Tests that options of recompute are measured by name: products, operations given, and a function."""
     pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
@@ -138,9 +158,10 @@ def test_profile_of_what_has_no_room_here(model):
     ("function", "options", "words"),
     [
         ("branch", (), "a_model.py:18, in forward"),
-        ("fails", (), "RuntimeError: no weights here (a_model.py:40, in fails)"),
+        ("fails", (), "RuntimeError: no weights here (a_model.py:51, in fails)"),
         ("no_module", (), "the model is a str"),
         ("no_tuple", (), "give a tuple, with a comma after a single one"),
+        ("keywords", (), "the inputs are a dict; give a tuple, with a comma after a single one; for keywords, wrap"),
         ("number", (), "has no function 'number'"),
         ("build", ("--schedule", "2f"), "/training/schedule: unknown schedule"),
         ("build", ("--devices", "0"), "devices: between 1 and"),

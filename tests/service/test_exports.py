@@ -170,7 +170,7 @@ def test_vllm_torchtitan_and_deepspeed_by_hand():
         ("megatron-numbers", GPT, [2, 3, 1, 2], {}, "stages/2/layers", "stage 2 has 1 transformer layers, stage 1 3"),
         ("megatron-numbers", GPT, [8], {}, "stages", "numbers are for 2 ranks or more"),
         ("torchtitan", ["a", "rep@1", "b"], [2, 1], {}, "stages/0/layers", "'rep@1' is not the name of one module"),
-        ("torchtitan", ["m.a", "m.b"], [1, 1], {}, "stages/1/layers", "the module 'm' on one stage"),
+        ("torchtitan", ["m.a", "m.b"], [1, 1], {}, "stages/1/layers", "keeps the module 'm' on one stage"),
         ("megatron", GPT, [4, 4], {"recompute": GPT[:2]}, "stages/0/recompute", "'embedding' is recomputed"),
         ("megatron", GPT, [4, 4], {"recompute": GPT[1:3]}, "stages/0/recompute", "'block.2' is not recomputed"),
     ],

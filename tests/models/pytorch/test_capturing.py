@@ -248,3 +248,79 @@ def test_a_loss_is_one_element(loss: Any, words: str) -> None:
     module, inputs = modules.CASES["reuse"]()
     with pytest.raises(pytorch.CannotCapture, match=words):
         pytorch.capture(module, inputs, loss)
+
+
+class Keyword(torch.nn.Module):
+    """Needs an argument by its name."""
+
+    def forward(self, values: Any, *, scale: float) -> Any:
+        return values * scale
+
+
+class Constant(torch.nn.Module):
+    """Reads nothing."""
+
+    def forward(self, values: Any) -> Any:
+        return torch.ones(3)
+
+
+PAIR = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+ONES = (torch.ones(2, 4),)
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "words"),
+    [
+        (Keyword(), ONES, "inputs are positional: wrap the module in one whose forward takes them in order"),
+        (Constant(), ONES, "no operation depends on an input or a parameter"),
+        (
+            torch.nn.Sequential(torch.nn.Linear(4, 4).half()),
+            ONES,
+            "0: aten.linear.default fails on the inputs given: mat1 and mat2",
+        ),
+        (torch.nn.Embedding(4, 4, sparse=True), (torch.arange(2),), "the module has sparse gradients"),
+        (torch.compile(PAIR, backend="eager"), ONES, "the module is compiled"),
+        (torch.jit.ScriptModule(), ONES, "the module is a script"),
+        (PAIR, (torch.ones(0, 4),), r"input 0 has no elements \(shape \(0, 4\)\)"),
+        (PAIR, (torch.ones(2, 5),), "torch.export refuses it: RuntimeError"),
+    ],
+)
+def test_what_cannot_be_captured_is_refused(module: Any, inputs: Any, words: str) -> None:
+    """Tests that the reason and what to give instead are told."""
+    with pytest.raises(pytorch.CannotCapture, match=words):
+        pytorch.capture(module, inputs)
+
+
+def test_torch_does_not_print_graphs(capfd: Any) -> None:
+    """Tests that a refusal is all that is said, and that what a module says itself is kept."""
+    with pytest.raises(pytorch.CannotCapture):
+        pytorch.capture(torch.nn.Sequential(PAIR, Branch()), ONES)
+    assert capfd.readouterr() == ("", "")
+
+
+class Outermost(torch.nn.Module):
+    """Computes by itself, with parameters of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(4))
+
+    def forward(self, values: Any) -> Any:
+        return (values * self.scale).exp()
+
+
+def test_a_module_without_modules_is_a_layer() -> None:
+    """Tests that its operations are not those of the loss, whatever the loss is."""
+    captured = pytorch.capture(Outermost(), ONES)
+    assert len(captured.layers[0].operations) == 2
+    assert [layer.name for layer in captured.layers] == ["mul", "loss"]
+    assert [layer.weight_bytes for layer in captured.outline().layers] == [16, 0]
+
+
+def test_complex_outputs_have_a_loss() -> None:
+    """Tests the mean of the squares of real and imaginary parts."""
+    module = torch.nn.Linear(4, 4, dtype=torch.complex64)
+    captured = pytorch.capture(module, (torch.ones(2, 4, dtype=torch.complex64),))
+    result = module(torch.ones(2, 4, dtype=torch.complex64))
+    expected = (result.real.square() + result.imag.square()).mean() / 2
+    torch.testing.assert_close(captured.program(*captured.inputs), expected)
