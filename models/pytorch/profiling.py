@@ -169,12 +169,16 @@ def _tensors(graph: CapturedGraph, layers: Sequence[CapturedLayer]) -> list[dict
     makers = {name: layer.name for layer in layers for name in leaving(graph, layer.operations, layer.repeated)}
     arrival = next((layer for layer, names in reads.items() if set(names) & set(graph.inputs)), layers[0].name)
     makers |= dict.fromkeys(graph.inputs, arrival)
+    readers: dict[str, list[str]] = {}
+    for layer, names in reads.items():
+        for name in names:
+            if layer != makers.get(name):
+                readers.setdefault(name, []).append(layer)
     found = []
     for value in graph.values.values():
         if value.name in repeated:
             continue
-        maker = makers.get(value.name)
-        consumers = [layer for layer, names in reads.items() if value.name in names and layer != maker]
+        maker, consumers = makers.get(value.name), readers.get(value.name)
         if consumers:
             found.append(
                 {

@@ -159,6 +159,24 @@ class CapturedGraph:
         return {name: tuple(readers) for name, readers in found.items()}
 
     @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Where every value stands among all of them, in the order of the graph."""
+        return {name: place for place, name in enumerate(self.values)}
+
+    @cached_property
+    def calls(self) -> Mapping[str, tuple[int, torch.fx.Node]]:
+        """The nodes of all operations with their places in the graph."""
+        nodes = enumerate(self.module.graph.nodes)
+        return {node.name: (place, node) for place, node in nodes if node.op == "call_function"}
+
+    @cached_property
+    def result(self) -> str:
+        """The value that the graph returns."""
+        (output,) = (node for node in self.module.graph.nodes if node.op == "output")
+        (result,) = output.all_input_nodes
+        return str(result.name)
+
+    @cached_property
     def held_storages(self) -> frozenset[int]:
         """The storages of parameters, buffers and constants: they are there all the time."""
         return frozenset(state.storage for state in (*self.parameters.values(), *self.buffers.values()))

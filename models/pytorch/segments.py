@@ -34,7 +34,7 @@ class Segment:
 def entering(graph: CapturedGraph, operations: Collection[str]) -> tuple[str, ...]:
     """Give the values that operations read and do not make, inputs of the model first, in the order of the graph."""
     read = {name for each in operations for name in graph.operations[each].inputs}
-    return tuple(name for name in graph.values if name in read and name not in operations)
+    return tuple(sorted((read & graph.places.keys()) - set(operations), key=graph.places.__getitem__))
 
 
 def leaving(graph: CapturedGraph, operations: Collection[str], repeated: Collection[str]) -> tuple[str, ...]:
@@ -42,21 +42,18 @@ def leaving(graph: CapturedGraph, operations: Collection[str], repeated: Collect
 
     ``repeated`` are the operations that every stage repeats for itself; what they make never leaves.
     """
-    result = result_of(graph)
-    return tuple(
+    own = set(operations)
+    found = [
         name
-        for name in graph.values
-        if name in operations
-        and name not in repeated
-        and (name == result or any(reader not in operations for reader in graph.readers[name]))
-    )
+        for name in own & graph.places.keys()
+        if name not in repeated and (name == graph.result or any(reader not in own for reader in graph.readers[name]))
+    ]
+    return tuple(sorted(found, key=graph.places.__getitem__))
 
 
 def result_of(graph: CapturedGraph) -> str:
     """Give the value that the graph returns: the loss."""
-    (output,) = (node for node in graph.module.graph.nodes if node.op == "output")
-    (result,) = output.all_input_nodes
-    return str(result.name)
+    return graph.result
 
 
 def cut_out(graph: CapturedGraph, operations: Sequence[str], repeated: Sequence[str]) -> Segment:
@@ -81,9 +78,7 @@ def cut_out(graph: CapturedGraph, operations: Sequence[str], repeated: Sequence[
     for name in inputs:
         if graph.values[name].storage in written:  # what is received is not ours to write to
             made[name] = part.call_function(torch.clone, (made[name],))
-    for node in graph.module.graph.nodes:
-        if node.op != "call_function" or node.name not in chosen:
-            continue
+    for _, node in sorted(graph.calls[name] for name in chosen):
         for read in node.all_input_nodes:
             if read.op == "get_attr" and read.name not in made:
                 made[read.name] = part.node_copy(read)
