@@ -59,7 +59,7 @@ def write_deepspeed(problem: Problem, candidate: Candidate) -> str:
             raise InvalidInput.at(f"/plan/stages/{index}/layers", detail, None, "not_expressible")
     known = set(modules)
     parts = [0, *accumulate(len(known.intersection(stage)) for stage in stages)]
-    recompute = ", activation_checkpoint_interval=1" if recomputes(candidate, _NAME, modules) else ""
+    recompute = ", activation_checkpoint_interval=1" if recomputes(problem, candidate, _NAME, modules) else ""
     order = launch_order(candidate, replicas_inside=True)
     note = placement_note(problem, candidate, order, _NAME)
     text = _TEXT.format(note=note, parts=parts, stages=len(stages), recompute=recompute)

@@ -108,7 +108,7 @@ def _text(problem: Problem, candidate: Candidate, blocks: Blocks, arguments: lis
     """Write the arguments as one line, after a comment where devices are in an order of their own."""
     if candidate.tensor_parallel > 1:
         arguments = ["--tensor-model-parallel-size", str(candidate.tensor_parallel), *arguments]
-    if recomputes(candidate, _NAME, [name for block in blocks.each for name in block]):
+    if recomputes(problem, candidate, _NAME, [name for block in blocks.each for name in block]):
         arguments = [*arguments, "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1"]
     order = launch_order(candidate, replicas_inside=True)
     if order is None and candidate.data_parallel > 1:

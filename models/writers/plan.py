@@ -11,6 +11,10 @@ TORCH = "export torch writes any plan, with orders and groups of ranks"
 """What can be done with a plan that another format cannot express."""
 
 
+FULL = "full"
+"""The option of recompute in which a layer keeps its inputs alone."""
+
+
 def stage_layers(problem: Problem, candidate: Candidate) -> tuple[tuple[str, ...], ...]:
     """Give the layers of every stage, in the order of the model."""
     place = problem.model.layer_index()
@@ -36,25 +40,39 @@ def num_ranks(candidate: Candidate) -> int:
     return len({stage.rank for stage in candidate.stages})
 
 
-def recomputes(candidate: Candidate, program: str, layers: Collection[str]) -> bool:
-    """Tell whether all of these layers are recomputed and no others; False where none is at all.
+def recompute_options(problem: Problem, candidate: Candidate) -> list[dict[str, str]]:
+    """Give for every stage the layers that are recomputed, with the option of each."""
+    named = problem.constraints.recompute
+    return [{name: stage.options.get(name, named) for name in stage.recompute} for stage in candidate.stages]
+
+
+def recomputes(problem: Problem, candidate: Candidate, program: str, layers: Collection[str]) -> bool:
+    """Tell whether all of these layers are recomputed in full and no others; False where none is at all.
 
     Parameters
     ----------
-    candidate, program
-        The plan, and the name of the framework.
+    problem, candidate, program
+        The problem and its plan, and the name of the framework.
     layers
         Those that the framework recomputes where it recomputes any.
 
     Raises
     ------
     InvalidInput
-        When some of them are recomputed, or others.
+        When some of them are recomputed, or others, or by another option.
     """
-    done = {name for stage in candidate.stages for name in stage.recompute}
+    options = recompute_options(problem, candidate)
+    done = {name: option for each in options for name, option in each.items()}
     if not done:
         return False
     for index, stage in enumerate(candidate.stages):
+        other = next((name for name in options[index] if done[name] != FULL), None)
+        if other is not None:
+            detail = (
+                f"{quoted(other)} is recomputed by the option {quoted(done[other])}, which {program} cannot be told; "
+                f"plan with constraints.recompute 'none' or '{FULL}', or use another export: {TORCH}"
+            )
+            raise InvalidInput.at(f"/plan/stages/{index}/recompute", detail, None, "not_expressible")
         odd = [name for name in stage.layers if (name in done) != (name in layers)]
         if odd:
             which = "is" if odd[0] in done else "is not"

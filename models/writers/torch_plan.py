@@ -18,7 +18,7 @@ from partita.models.profile import MAX_LAYERS
 from partita.models.quantities import Count, Name, Position
 from partita.models.schedule import Schedule
 from partita.models.tensor import LayerNames
-from partita.models.writers.plan import cluster_devices, stage_layers
+from partita.models.writers.plan import cluster_devices, recompute_options, stage_layers
 
 Ranks = Annotated[Many[Position], Field(min_length=1), at_most(MAX_LAYERS, "ranks")]
 
@@ -39,7 +39,7 @@ class TorchPlan(Model):
     stage_to_rank
         The rank within its pipeline that runs each stage.
     stages, recompute
-        The layers of each stage, and those of them that are recomputed.
+        The layers of each stage, and the option of those of them that are recomputed.
     orders
         For each rank of a pipeline, its actions as a row of the CSV that ``_load_csv`` reads.
     """
@@ -50,7 +50,7 @@ class TorchPlan(Model):
     groups: Annotated[Many[Ranks], Field(min_length=1), at_most(MAX_DEVICES, "groups")]
     stage_to_rank: Ranks
     stages: Annotated[Many[LayerNames], Field(min_length=1), at_most(MAX_LAYERS, "stages")]
-    recompute: Annotated[Many[Many[Name]], at_most(MAX_LAYERS, "stages")]
+    recompute: Annotated[Many[dict[Name, Name]], at_most(MAX_LAYERS, "stages")]
     orders: Many[str]
 
     def given(self) -> GivenPlan:
@@ -61,14 +61,18 @@ class TorchPlan(Model):
         InvalidInput
             When a stage has no rank, or a rank no device.
         """
-        if len(self.stage_to_rank) != len(self.stages):
-            detail = f"{len(self.stage_to_rank)} ranks for {len(self.stages)} stages; give one for each"
+        if not len(self.stage_to_rank) == len(self.recompute) == len(self.stages):
+            detail = f"{len(self.stages)} stages; give a rank and what is recomputed for each"
             raise InvalidInput.at("/stage_to_rank", detail, None, "stages")
         try:
             return GivenPlan(
                 stages=tuple(
-                    GivenStage(layers=layers, devices=tuple(self.devices[group[rank]] for group in self.groups))
-                    for layers, rank in zip(self.stages, self.stage_to_rank, strict=True)
+                    GivenStage(
+                        layers=layers,
+                        options=options,
+                        devices=tuple(self.devices[group[rank]] for group in self.groups),
+                    )
+                    for layers, options, rank in zip(self.stages, self.recompute, self.stage_to_rank, strict=True)
                 )
             )
         except IndexError:
@@ -108,7 +112,7 @@ def write_torch(problem: Problem, candidate: Candidate, orders: Sequence[Sequenc
         "groups": [list(group) for group in zip(*columns, strict=True)],
         "stage_to_rank": [stage.rank for stage in candidate.stages],
         "stages": stage_layers(problem, candidate),
-        "recompute": [stage.recompute for stage in candidate.stages],
+        "recompute": recompute_options(problem, candidate),
         "orders": write_orders_csv(orders).splitlines(),
     }
     text = json.dumps(values, ensure_ascii=False, indent=1) + "\n"
@@ -135,9 +139,9 @@ def read_torch(data: object) -> TorchPlan:
 def _check_read_back(text: str, problem: Problem, candidate: Candidate, orders: Sequence[Sequence[Action]]) -> None:
     """Compare what is read from a text with the plan."""
     plan = read_torch(read_json(text.encode()))
-    found = [(stage.layers, stage.devices) for stage in plan.given().stages or ()]
-    stages = stage_layers(problem, candidate)
-    meant = [(layers, stage.devices) for layers, stage in zip(stages, candidate.stages, strict=True)]
+    found = [(stage.layers, stage.options, stage.devices) for stage in plan.given().stages or ()]
+    stages, options = stage_layers(problem, candidate), recompute_options(problem, candidate)
+    meant = list(zip(stages, options, (stage.devices for stage in candidate.stages), strict=True))
     if found != meant or [list(order) for order in plan.actions] != [list(order) for order in orders]:
         detail = "the text would be read as another plan: a rank has no actions, or devices twice"
         raise InvalidInput.at("/plan/stages", detail, None, "not_expressible")

@@ -60,7 +60,7 @@ def write_torchtitan(problem: Problem, candidate: Candidate) -> str:
         f"module_fqns_per_model_part = [\n{rows}]\n"
     )
     blocks = find_blocks(layers)
-    if recomputes(candidate, _NAME, [name for block in blocks.each for name in block] if blocks else layers):
+    if recomputes(problem, candidate, _NAME, [name for block in blocks.each for name in block] if blocks else layers):
         text = f'# activation_checkpoint.mode = "full"\n{text}'
     check_read_back(stages, layers_of_modules(torchtitan_option(text) or [], layers, "/plan"), _NAME, str(parts))
     return text

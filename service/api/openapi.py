@@ -105,10 +105,11 @@ _PLAN = (
 )
 _EVALUATE = (
     "Price a given plan",
-    "The body holds a problem and a plan: its stages, their sizes, where it is cut, a layout of Megatron or a list of "
-    "vLLM. The answer's first candidate is that plan with its costs; the status is infeasible where it breaks a limit, "
-    "and the answer then names the limit. The comparison says how far it is from the best plan, which is searched for "
-    "within the problem's search.time_limit_s unless solve is false, and which single move improves it most.",
+    "The body holds a problem and a plan: its stages, their sizes, where it is cut, or a form that Megatron, vLLM, "
+    "torchtitan or DeepSpeed has. The answer's first candidate is that plan with its costs; the status is infeasible "
+    "where it breaks a limit, and the answer then names the limit. The comparison says how far it is from the best, "
+    "which is searched for within the problem's search.time_limit_s unless solve is false, and which single move "
+    "improves it most.",
 )
 
 _FRONTIER = (

@@ -1,7 +1,11 @@
 """Plans as texts of other frameworks: written, read back by what ``partita evaluate`` reads, or refused."""
 
 import json
+import re
+import sys
 from itertools import accumulate, pairwise
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from cli_calls import partita
@@ -33,17 +37,17 @@ WRITERS = {
 GPT = ["embedding", *(f"block.{number}" for number in range(6)), "head"]
 
 
-def problem_of(layers):
+def problem_of(layers, recompute="full"):
     """Give a problem with layers of these names, on a node with eight devices."""
-    model = {"layers": [{"name": name, "forward_s": 1.0} for name in layers]}
+    options = [{"recompute": name, "forward_s": 1.0} for name in ("full", "selective")]
+    model = {"layers": [{"name": name, "forward_s": 1.0, "options": options} for name in layers]}
     nodes = [{"name": "node0", "device": "d", "count": 8, "fabric": {"bandwidth_bytes_per_s": 1e9}}]
-    return validate(Problem, chain(model=model, cluster__nodes=nodes))
+    return validate(Problem, chain(model=model, cluster__nodes=nodes, constraints={"recompute": recompute}))
 
 
 def plan_of(layers, sizes, schedule="1f1b", chunks=1, **more):
     """Give a plan with so many layers on each stage; the stages are dealt out to the ranks in turn."""
-    ends, ranks = list(accumulate(sizes)), len(sizes) // chunks
-    parts = [layers[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    parts, ranks = cut(layers, sizes), len(sizes) // chunks
     recompute = more.pop("recompute", ())
     stages = [
         stage(i, *part, rank=i % ranks, recompute=tuple(name for name in part if name in recompute))
@@ -52,9 +56,9 @@ def plan_of(layers, sizes, schedule="1f1b", chunks=1, **more):
     return candidate(*stages, schedule=schedule, **more)
 
 
-def write(format, layers, sizes, schedule="1f1b", chunks=1, **more):
-    """Write a plan in a format."""
-    return WRITERS[format](problem_of(layers), plan_of(layers, sizes, schedule, chunks, **more))
+def write(format, layers, sizes, schedule="1f1b", chunks=1, option="full", **more):
+    """Write a plan in a format; what it recomputes is by the option."""
+    return WRITERS[format](problem_of(layers, option), plan_of(layers, sizes, schedule, chunks, **more))
 
 
 def sizes_in(text, layers):
@@ -62,6 +66,21 @@ def sizes_in(text, layers):
     stages = validate(GivenPlan, written_plan(text)).stage_layers(layers)
     assert [name for each in stages for name in each] == layers
     return [len(each) for each in stages]
+
+
+def cut(layers, sizes):
+    """Cut the layers into stages."""
+    ends = list(accumulate(sizes))
+    return [layers[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+def unrolled(text):
+    """Unroll the layout as Megatron does: groups once, then letters; what is left over would be refused there."""
+    layout = text.partition('"')[2].partition('"')[0]
+    groups = re.sub(r"\(([^)]+)\)\*(\d+)", lambda found: found[1] * int(found[2]), layout)
+    letters = re.sub(r"(.)\*(\d+)", lambda found: found[1] * int(found[2]), groups)
+    assert set(letters) <= set("EtL|"), letters
+    return letters
 
 
 @st.composite
@@ -118,6 +137,9 @@ def test_what_is_written_is_read_as_the_same_plan(format, plan, chunks):
     else:
         assert expressible(format, *plan, ranks=len(sizes) // chunks), text
         assert sizes_in(text, layers) == sizes
+        if format == "megatron":
+            counts = [stage.count("t") for stage in unrolled(text).split("|")]
+            assert counts == [sum(block[0] in part for block in blocks) for part in cut(layers, sizes)]
 
 
 def test_megatron_by_hand():
@@ -158,6 +180,33 @@ def test_vllm_torchtitan_and_deepspeed_by_hand():
     assert "Give num_stages=2, activation_checkpoint_interval=1." in text
 
 
+class PipelineModule:
+    """Stands for DeepSpeed's: calls what it calls, in the same order."""
+
+    def __init__(self, layers, stage):
+        self.stage_id, self._num_layers = stage, len(layers)
+        self._partition_layers(method="parameters")
+        self.built = layers[self.start : self.stop]
+
+    def _set_bounds(self, start=None, stop=None):
+        self.start, self.stop = start, stop
+
+
+def test_deepspeed_builds_the_planned_layers(monkeypatch):
+    """Tests that the class that is written gives every stage its layers, and refuses another number of them."""
+    package, pipe = ModuleType("deepspeed"), ModuleType("deepspeed.pipe")
+    pipe.PipelineModule = PipelineModule
+    monkeypatch.setitem(sys.modules, "deepspeed", package)
+    monkeypatch.setitem(sys.modules, "deepspeed.pipe", pipe)
+    planned = {}
+    exec(write("deepspeed", GPT, [3, 4, 1]), planned)
+    made = [planned["PlannedPipelineModule"](GPT, stage) for stage in range(3)]
+    assert [each.built for each in made] == cut(GPT, [3, 4, 1])
+    assert made[0].parts == [0, 3, 7, 8]
+    with pytest.raises(AssertionError, match="7 layers, the plan is for 8"):
+        planned["PlannedPipelineModule"](GPT[1:], 0)
+
+
 @pytest.mark.parametrize(
     ("format", "layers", "sizes", "more", "place", "words"),
     [
@@ -173,6 +222,14 @@ def test_vllm_torchtitan_and_deepspeed_by_hand():
         ("torchtitan", ["m.a", "m.b"], [1, 1], {}, "stages/1/layers", "keeps the module 'm' on one stage"),
         ("megatron", GPT, [4, 4], {"recompute": GPT[:2]}, "stages/0/recompute", "'embedding' is recomputed"),
         ("megatron", GPT, [4, 4], {"recompute": GPT[1:3]}, "stages/0/recompute", "'block.2' is not recomputed"),
+        (
+            "torchtitan",
+            GPT,
+            [4, 4],
+            {"recompute": GPT[1:-1], "option": "selective"},
+            "stages/0/recompute",
+            "by the option 'selective', which torchtitan cannot be told",
+        ),
     ],
 )
 def test_what_cannot_be_expressed_is_refused(format, layers, sizes, more, place, words):
@@ -252,6 +309,26 @@ def test_torch_by_hand(file):
     assert (plan["devices"], plan["groups"], plan["stage_to_rank"]) == (["n0:0", "n1:0"], [[0, 1]], [0, 1, 1, 0])
     assert plan["stages"] == [["l0"], ["l1"], ["l2"], ["l3"]]
     assert [row.split(",")[0] for row in plan["orders"]] == ["0F0", "1F0"]
+
+
+def test_recompute_is_exported_and_read(file, tmp_path):
+    """Tests that the options that a plan chooses for its layers are those that are priced again."""
+    problem = chain(training={"schedule": "1f1b", "num_stages": 2, "num_microbatches": 4})
+    problem["constraints"] = {"recompute": "choose"}
+    problem["cluster"]["devices"]["d"]["memory_bytes"] = 4500  # the receive buffers take 2000
+    for layer in problem["model"]["layers"]:
+        options = [{"recompute": "full", "activation_bytes": 0}, {"recompute": "selective", "activation_bytes": 100}]
+        layer |= {"backward_s": 1.0, "activation_bytes": 900, "weight_bytes": 0, "options": options}
+        layer["options"] = [each | {"backward_s": 2.0 - 0.1 * n} for n, each in enumerate(options)]
+    answer, written = str(tmp_path / "answer.json"), str(tmp_path / "written.json")
+    called = partita("plan", file(problem, "problem.json"), "-o", answer)
+    assert called.exit_code == 0, called.err
+    assert partita("export", "torch", answer, "-o", written).exit_code == 0
+    chosen = json.loads(Path(written).read_text())["recompute"]
+    assert any(chosen)
+    again = json.loads(partita("evaluate", answer, written, "--no-solve", "--json").out)["candidates"][0]
+    assert [stage["options"] for stage in again["stages"]] == chosen
+    assert again["metrics"] == json.loads(Path(answer).read_text())["candidates"][0]["metrics"]
 
 
 def test_groups_of_replicas(file):
