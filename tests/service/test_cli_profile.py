@@ -171,7 +171,7 @@ def test_profile_of_what_has_no_room_here(model):
         ("build", ("--recompute", "s=aten.x"), "--recompute: torch has no operation 'aten.x'"),
         ("build", ("--recompute", "s", "--recompute", "s=aten.mm"), "--recompute: 's' is given twice"),
         ("build", ("--recompute", "s=no_such:f"), "no_such cannot be imported"),
-        ("relus", ("--recompute", "s=aten.mm"), "--recompute: the policy of 's' saves no operation of this model"),
+        ("relus", ("--recompute", "s=aten.mm"), "--recompute: the policy of 's' saves no operation of the layers"),
         ("build", ("--device", "a100"), "--device: the model is measured where it is"),
         ("large", (), "--device: the model is on the meta device; say what to estimate for: a100, h100, h200"),
         ("large", ("--device", "b9"), "a100, h100, h200 (got 'b9')"),

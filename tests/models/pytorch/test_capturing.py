@@ -281,6 +281,7 @@ ONES = (torch.ones(2, 4),)
         (torch.nn.Embedding(4, 4, sparse=True), (torch.arange(2),), "the module has sparse gradients"),
         (torch.compile(PAIR, backend="eager"), ONES, "the module is compiled"),
         (torch.jit.ScriptModule(), ONES, "the module is a script"),
+        (torch.nn.Sequential(torch.nn.LazyLinear(4)), ONES, "0.weight is lazy and has no shape yet; run the module"),
         (PAIR, (torch.ones(0, 4),), r"input 0 has no elements \(shape \(0, 4\)\)"),
         (PAIR, (torch.ones(2, 5),), "torch.export refuses it: RuntimeError"),
     ],

@@ -165,7 +165,7 @@ def test_what_is_written_to_cannot_be_saved() -> None:
         ({"full": ["aten.mm"]}, "cannot be called 'full'"),
         ({"s": ["aten.adm"]}, "torch has no operation 'aten.adm'; did you mean"),
         ({"s": ["aten"]}, "'aten' is no operation"),
-        ({"s": ["aten.linear"]}, "the policy of 's' saves no operation of this model; those that run are aten"),
+        ({"s": ["aten.linear"]}, "the policy of 's' saves no operation of the layers that can be"),
     ],
 )
 def test_policies_that_are_none(given: Any, words: str) -> None:
