@@ -136,6 +136,5 @@ def check_used(policies: Mapping[str, Policy]) -> None:
     for name, policy in policies.items():
         if policy.seen and not policy.saved:
             seen = ", ".join(sorted(policy.seen)[:20])
-            raise UnusedPolicy(
-                f"the policy of {name!r} saves no operation of the layers that can be recomputed; those that run in them are {seen}"
-            )
+            detail = f"saves no operation of the layers that can be recomputed; those that run in them are {seen}"
+            raise UnusedPolicy(f"the policy of {name!r} {detail}")
