@@ -3,12 +3,14 @@
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-
-from fastapi.responses import Response
+from typing import TYPE_CHECKING
 
 from partita.models.base import Many, Model
 from partita.models.errors import Fault
 from partita.service.logs import REQUEST_ID
+
+if TYPE_CHECKING:
+    from fastapi.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -199,8 +201,10 @@ class Refusal(Exception):
         )
         return document.model_dump_json().encode()
 
-    def response(self) -> Response:
+    def response(self) -> "Response":
         """Give the problem document as a response."""
+        from fastapi.responses import Response  # here, so that clients read these documents without a web server
+
         return Response(
             self.document(REQUEST_ID.get()), self.kind.status, headers=dict(self.headers), media_type=MEDIA_TYPE
         )

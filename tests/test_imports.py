@@ -28,6 +28,7 @@ OUTSIDE = {
         "alembic",
         "dbos",
         "fastapi",
+        "httpx",
         "pydantic",
         "pydantic_core",
         "rich",
@@ -121,6 +122,7 @@ def test_import_linter_contracts_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         ("partita.solver.planner", WEB | {"torch"}),
         ("partita.service.commands.app", {"torch"}),
         ("partita.service.api.app", {"torch"}),
+        ("partita.service.client", SOLVERS | WEB | {"numpy", "torch", "partita.solver"}),
     ],
 )
 def test_a_part_runs_without_the_libraries_of_others(module: str, unwanted: set[str]) -> None:

@@ -2,92 +2,16 @@
 
 import time
 
-from partita.models.answer import Answer
-from partita.models.base import Model
 from partita.service.api.job_documents import moment
 from partita.service.jobs.batches import Batch, Flow
-from partita.service.jobs.records import Job, State
+from partita.service.jobs.records import Job
 from partita.service.problem_document import ProblemDocument
+from partita.service.replies import BatchDocument, BatchResult, Forecast
 
 METHOD = (
     "a fluid queue with constant rates: the backlog divided by the measured rate of service less that of arrival of "
     "jobs that come first"
 )
-
-
-class Forecast(Model):
-    """When a batch will have ended, if nothing changes.
-
-    Attributes
-    ----------
-    method
-        What the forecast rests on.
-    backlog
-        Your jobs that are solved until then, those that come first too; of equal ones, one.
-    arrival_per_s, service_per_s
-        Measured rates of the last two minutes, or since the batch was taken: of your jobs that arrive and come first,
-        and of your jobs that are solved.
-    remaining_s, finished_at
-        Seconds left, and the moment in UTC; null where nothing was solved yet or no end is in sight.
-    """
-
-    method: str
-    backlog: int
-    arrival_per_s: float
-    service_per_s: float
-    remaining_s: float | None
-    finished_at: str | None
-
-
-class BatchDocument(Model):
-    """A batch.
-
-    Attributes
-    ----------
-    id, created_at
-        Its name, and when it was taken, in UTC.
-    total
-        How many problems it holds.
-    queued, running, succeeded, failed, cancelled
-        How many of them are in each state. An equal problem waits until the one that is solved in its place ends.
-    forecast
-        When it will have ended; null once it has.
-    """
-
-    id: str
-    created_at: str
-    total: int
-    queued: int
-    running: int
-    succeeded: int
-    failed: int
-    cancelled: int
-    forecast: Forecast | None
-
-
-class BatchResult(Model):
-    """The end of one problem of a batch.
-
-    Attributes
-    ----------
-    index, name
-        Its place in the batch, from 0, and its name there.
-    job
-        The job.
-    status
-        ``succeeded``, ``failed`` or ``cancelled``.
-    failure
-        Why it failed.
-    answer
-        The answer.
-    """
-
-    index: int
-    name: str | None
-    job: str
-    status: State
-    failure: ProblemDocument | None
-    answer: Answer | None
 
 
 def batch_document(batch: Batch, flow: Flow | None) -> BatchDocument:

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from partita.service.access.quotas import QuotaReached
 from partita.service.api.answering import CLIENT_GONE
 from partita.service.api.attaching import batch_with_contents
-from partita.service.api.batch_documents import BatchDocument, batch_document, result_line
+from partita.service.api.batch_documents import batch_document, result_line
 from partita.service.api.guard import owner_of
 from partita.service.api.job_calls import answer_of, checked, refusal_to_take
 from partita.service.api.job_routes import Include
@@ -20,6 +20,7 @@ from partita.service.jobs.jobs import Jobs
 from partita.service.jobs.records import Conflict, QueueFull, digest_of
 from partita.service.problem_document import BUSY, NOT_FOUND, Refusal
 from partita.service.refusals import logged_refusal
+from partita.service.replies import BatchDocument
 from partita.service.settings import Settings
 from partita.service.solving.solves import Busy, Solves
 from partita.service.solving.variants import Split

@@ -3,19 +3,12 @@
 from fastapi import APIRouter, Request
 
 from partita import __version__
-from partita.models.base import Model
 from partita.service.jobs.jobs import Jobs
 from partita.service.problem_document import NOT_READY, Refusal
 from partita.service.refusals import RETRY_S
+from partita.service.replies import Health
 
 router = APIRouter()
-
-
-class Health(Model):
-    """The server is alive, or ready; ``version`` is that of Partita."""
-
-    status: str
-    version: str
 
 
 @router.get("/healthz", operation_id="health", include_in_schema=False)

@@ -14,8 +14,6 @@ from partita.service.api.answering import CLIENT_GONE, client_leaves
 from partita.service.api.attaching import with_contents
 from partita.service.api.guard import owner_of, quota_reached
 from partita.service.api.job_documents import (
-    JobDocument,
-    JobList,
     answer_text,
     document_of,
     event,
@@ -24,7 +22,7 @@ from partita.service.api.job_documents import (
 from partita.service.api.preferences import Preferences, preferences
 from partita.service.api.request_body import read_body
 from partita.service.jobs.jobs import Given, Jobs
-from partita.service.jobs.records import Asked, Conflict, Job, QueueFull, State
+from partita.service.jobs.records import Asked, Conflict, Job, QueueFull
 from partita.service.logs import REQUEST_ID
 from partita.service.problem_document import (
     BUSY,
@@ -36,6 +34,7 @@ from partita.service.problem_document import (
     ProblemDocument,
     Refusal,
 )
+from partita.service.replies import JobDocument, JobList, State
 from partita.service.settings import Settings
 from partita.service.solving.solves import Busy, Solves
 from partita.service.solving.work import TaskKind

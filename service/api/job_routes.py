@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from partita.service.api import job_calls
-from partita.service.api.job_documents import JobList
-from partita.service.jobs.records import State
+from partita.service.replies import JobList, State
 
 Include = Literal["problem"] | None
 """What the answer holds besides the plans."""

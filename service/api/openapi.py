@@ -9,16 +9,14 @@ from partita.models.front import Front, FrontRequest
 from partita.models.problem import Problem
 from partita.models.profile import ModelProfile
 from partita.service.api import examples
-from partita.service.api.batch_documents import BatchDocument, BatchResult
 from partita.service.api.documents import DocumentList, StoredDocument
-from partita.service.api.health import Health
-from partita.service.api.job_documents import JobDocument, JobList
 from partita.service.api.openapi_access import SCHEME, guarded
 from partita.service.api.openapi_batches import about_batches
 from partita.service.api.openapi_documents import about_documents, with_references
 from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing
 from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
 from partita.service.problem_document import ProblemDocument
+from partita.service.replies import BatchDocument, BatchResult, Health, JobDocument, JobList
 from partita.service.settings import Settings
 from partita.service.solving.references import Reference
 from partita.service.solving.variants import BatchRequest

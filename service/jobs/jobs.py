@@ -15,9 +15,10 @@ from partita.service.jobs.database import DatabaseUnusable
 from partita.service.jobs.keeper import Keeper, hand_over
 from partita.service.jobs.leases import Lease, alive
 from partita.service.jobs.opening import open_store
-from partita.service.jobs.records import Asked, Job, State, Stored
+from partita.service.jobs.records import Asked, Job, Stored
 from partita.service.jobs.runner import Runner
 from partita.service.jobs.store import Claim
+from partita.service.replies import State
 from partita.service.settings import Settings
 from partita.service.solving.solves import Solves
 from partita.service.solving.work import Task

@@ -9,11 +9,10 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from partita.service.jobs.tables import jobs
+from partita.service.replies import State
 from partita.service.solving.outcomes import Answered
 from partita.service.solving.references import Content
 from partita.service.solving.work import TaskKind
-
-State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 OPEN: tuple[State, ...] = ("queued", "running")
 """The states of jobs that have not ended."""

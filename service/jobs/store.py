@@ -22,7 +22,6 @@ from partita.service.jobs.records import (
     Ending,
     Job,
     QueueFull,
-    State,
     Stored,
     job_of,
     packed,
@@ -30,6 +29,7 @@ from partita.service.jobs.records import (
     unpacked,
 )
 from partita.service.jobs.tables import answers, batches, jobs
+from partita.service.replies import State
 from partita.service.solving.work import Task
 
 PROGRESS = ("phase", "incumbent", "bound", "relative_gap", "points", "improved_at", "alive_at")

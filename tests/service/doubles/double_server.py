@@ -21,4 +21,5 @@ if __name__ == "__main__":
     with mock.patch.object(app, "create_app", lambda settings: create(settings, work=work)):
         settings = json.loads(sys.argv[2])
         settings["data"] = Path(settings["data"])
-        serving._serve(Settings(**settings), serving._listening("127.0.0.1", 0))
+        port = settings.pop("port", 0)
+        serving._serve(Settings(**settings), serving._listening("127.0.0.1", port))

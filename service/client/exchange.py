@@ -1,0 +1,85 @@
+"""One request and its answer: tried again where that makes sense, and checked."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from partita import __version__
+from partita.models.document import read_json, validate
+from partita.models.errors import InvalidInput
+from partita.service.client.errors import ServiceError, explained
+from partita.service.client.steps import Broken, Patience, Reply, Send, Steps
+from partita.service.problem_document import MEDIA_TYPE, ProblemDocument
+
+NO_ROOM = (429, 503)
+"""Statuses after which the same request may succeed later."""
+
+ModelType = TypeVar("ModelType", bound=BaseModel)
+
+
+def exchange(request: Send, patience: Patience) -> Steps[Reply]:
+    """Send a request, which must do no harm when it arrives twice, until it is answered.
+
+    Raises
+    ------
+    ServiceError
+        When the server refuses it, or cannot be reached for too long.
+    """
+    while True:
+        try:
+            reply: Reply = yield replace(request, most_s=patience.left_s)
+        except Broken as error:
+            if patience.failures >= patience.retries:
+                raise unreachable(error, patience) from None
+            yield from patience.pause()
+            continue
+        if reply.status in NO_ROOM and patience.failures < patience.retries:
+            yield from patience.pause(retry_after_s(reply))
+            continue
+        check(reply)
+        patience.failures = 0
+        return reply
+
+
+def unreachable(error: Broken, patience: Patience) -> ServiceError:
+    """Say that the server does not answer."""
+    return ServiceError(f"the server cannot be reached: {error}", job=patience.job)
+
+
+def retry_after_s(reply: Reply) -> float:
+    """Give how long the server wants to be left alone."""
+    text = reply.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
+
+
+def check(reply: Reply) -> None:
+    """Raise the error that a reply tells.
+
+    Raises
+    ------
+    ServiceError
+        Where its status is none of success.
+    """
+    if 200 <= reply.status < 300:
+        return
+    if reply.headers.get("content-type", "").startswith(MEDIA_TYPE):
+        raise explained(parsed(ProblemDocument, reply.body))
+    text = reply.body[:200].decode(errors="replace").strip()
+    raise ServiceError(f"the server answered with status {reply.status}, which is no answer of Partita: {text!r}")
+
+
+def parsed(model: type[ModelType], body: bytes | str) -> ModelType:
+    """Read a document of the server.
+
+    Raises
+    ------
+    ServiceError
+        When it is none that this version knows.
+    """
+    try:
+        return validate(model, read_json(body.encode() if isinstance(body, str) else body))
+    except InvalidInput as error:
+        detail = f"this is version {__version__}; is the server of another one (GET /healthz tells)?"
+        fault = str(error.faults[0])
+        raise ServiceError(f"the server's {model.__name__} cannot be read: {fault}; {detail}") from None
