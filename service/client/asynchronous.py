@@ -95,6 +95,21 @@ class AsyncClient:
         asked = Asked.of("plan", problem, include_problem, fresh, key)
         return await self._run(jobs.submitted(asked, self._to.patience()))
 
+    async def submit_frontier(
+        self,
+        problem: GivenProblem,
+        metrics: tuple[str, str] = ("iteration_time_s", "peak_memory_bytes"),
+        points: int = 20,
+        *,
+        include_problem: bool = False,
+        fresh: bool = False,
+        key: str | None = None,
+    ) -> JobDocument:
+        """Ask for a front without waiting for it; give the job."""
+        front = {"problem": problem, "metrics": list(metrics), "points": points}
+        asked = Asked.of("frontier", front, include_problem, fresh, key)
+        return await self._run(jobs.submitted(asked, self._to.patience()))
+
     async def job(self, job: str, kind: JobKind = "plan") -> JobDocument:
         """Give a job as it stands, with its answer once it has one."""
         return await self._run(jobs.look(kind, job, self._to.patience()))

@@ -1,11 +1,16 @@
 """``partita frontier``."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded
 from partita.service.commands.plan import ProblemName
+from partita.service.commands.remote import ServerKey, ServerUrl, frontier_there
+
+if TYPE_CHECKING:
+    from partita.models.front import Front, FrontRequest
+    from partita.service.commands.files import ProblemFile
 
 
 @guarded
@@ -27,6 +32,8 @@ def frontier(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Time for the whole front; by default the problem's own.")
     ] = None,
+    server: ServerUrl = None,
+    key: ServerKey = None,
     debug: Debug = False,
 ) -> None:
     """Find the plans than which no other is better in one of two metrics and at least as good in the other.
@@ -38,9 +45,7 @@ def frontier(
     from partita.models.front import FrontRequest
     from partita.service.commands.delivery import deliver
     from partita.service.commands.files import ProblemFile, check_writable
-    from partita.service.commands.interrupt import ends_at_once
     from partita.service.commands.plan import with_options
-    from partita.service.commands.progress import watching_front
 
     if output is not None:
         check_writable(output)
@@ -52,11 +57,20 @@ def frontier(
     except InvalidInput as error:
         lines = [f"--{fault.pointer.split('/')[1]}: {fault.detail} (got {fault.value})" for fault in error.faults]
         raise Stopped("; ".join(lines), BAD_INPUT) from None
-    with watching_front(asked, points) as watch, ends_at_once(watch.stop):
+    front = _found(request, file) if server is None else frontier_there(server, key, request, file.refused)
+    deliver(front, asked, problem, json=json, output=output)
+
+
+def _found(request: "FrontRequest", file: "ProblemFile") -> "Front":
+    """Find a front in this process."""
+    from partita.models.errors import InvalidInput
+    from partita.service.commands.interrupt import ends_at_once
+    from partita.service.commands.progress import watching_front
+
+    with watching_front(request.problem, request.points) as watch, ends_at_once(watch.stop):
         from partita.solver.frontier import frontier as find
 
         try:
-            front = find(asked, request.metrics, points, on_point=watch.report)
+            return find(request.problem, request.metrics, request.points, on_point=watch.report)
         except InvalidInput as error:
             raise file.refused(error.faults) from None
-    deliver(front, asked, problem, json=json, output=output)

@@ -2,14 +2,19 @@
 
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded
+from partita.service.commands.remote import ServerKey, ServerUrl, evaluate_there, plan_there
 
 if TYPE_CHECKING:
-    from partita.models.errors import InvalidInput
+    from collections.abc import Iterable
+
+    from partita.models.answer import Answer
+    from partita.models.errors import Fault
     from partita.models.problem import Problem
     from partita.service.commands.files import PlanFile, ProblemFile
 
@@ -63,17 +68,16 @@ def plan(
         float | None,
         typer.Option(metavar="FRACTION", help="How much better a plan must be to replace it: 0.02 is 2 %."),
     ] = None,
+    server: ServerUrl = None,
+    key: ServerKey = None,
     debug: Debug = False,
 ) -> None:
     """Find ranked plans for a problem, and prove how good they are.
 
     Exit codes: 0 done, 2 bad input, 3 infeasible, 4 no solution in time, 1 anything else.
     """
-    from partita.models.errors import InvalidInput
     from partita.service.commands.delivery import deliver
     from partita.service.commands.files import OrdersFile, PlanFile, ProblemFile, check_writable
-    from partita.service.commands.interrupt import ends_at_once
-    from partita.service.commands.progress import watching
 
     _check_one_input({"PROBLEM": problem, "--orders": orders, "--keep": keep})
     if output is not None:
@@ -89,14 +93,23 @@ def plan(
             "keep_if_within": keep_if_within,
         },
     )
+    answer = _planned(asked, file) if server is None else plan_there(server, key, asked, file.refused)
+    deliver(answer, asked, problem, json=json, output=output)
+
+
+def _planned(asked: "Problem", file: "ProblemFile") -> "Answer":
+    """Find plans in this process."""
+    from partita.models.errors import InvalidInput
+    from partita.service.commands.interrupt import ends_at_once
+    from partita.service.commands.progress import watching
+
     with watching(asked) as watch, ends_at_once(watch.stop):
         from partita.solver.planner import plan_problem
 
         try:
-            answer = plan_problem(asked, on_progress=watch.report)
+            return plan_problem(asked, on_progress=watch.report)
         except InvalidInput as error:
             raise file.refused(error.faults) from None
-    deliver(answer, asked, problem, json=json, output=output)
 
 
 @guarded
@@ -118,31 +131,43 @@ def evaluate(
     solve: Annotated[
         bool, typer.Option("--solve/--no-solve", help="Whether to search for the best plan, to compare with it.")
     ] = True,
+    server: ServerUrl = None,
+    key: ServerKey = None,
     debug: Debug = False,
 ) -> None:
     """Price a plan that you bring: what it costs, how far it is from the best, which single move improves it most.
 
     Exit codes: 0 done, 2 bad input, 3 the plan breaks a limit, 1 anything else.
     """
-    from partita.models.errors import InvalidInput
     from partita.service.commands.delivery import deliver
     from partita.service.commands.files import PlanFile, ProblemFile, check_writable
-    from partita.service.commands.interrupt import ends_at_once
-    from partita.service.commands.progress import watching
 
     _check_one_input({"PROBLEM": problem, "PLAN": plan})
     if output is not None:
         check_writable(output)
     asked, given = ProblemFile(problem), PlanFile(plan, candidate)
     given.check_belongs(asked.problem)
+    if server is None:
+        answer = _evaluated(asked, given, solve=solve)
+    else:
+        blamed = partial(_blamed, problem=asked, plan=given)
+        answer = evaluate_there(server, key, asked.problem, given.plan, solve=solve, refused=blamed)
+    deliver(answer, asked.problem, problem, json=json, output=output)
+
+
+def _evaluated(asked: "ProblemFile", given: "PlanFile", *, solve: bool) -> "Answer":
+    """Price a plan in this process."""
+    from partita.models.errors import InvalidInput
+    from partita.service.commands.interrupt import ends_at_once
+    from partita.service.commands.progress import watching
+
     with watching(asked.problem) as watch, ends_at_once(watch.stop):
         from partita.solver.what_if import evaluate_given
 
         try:
-            answer = evaluate_given(asked.problem, given.plan, solve=solve, on_progress=watch.report)
+            return evaluate_given(asked.problem, given.plan, solve=solve, on_progress=watch.report)
         except InvalidInput as error:
-            raise _blamed(error, asked, given) from None
-    deliver(answer, asked.problem, problem, json=json, output=output)
+            raise _blamed(error.faults, asked, given) from None
 
 
 def _check_one_input(names: dict[str, str | None]) -> None:
@@ -155,13 +180,14 @@ def _check_one_input(names: dict[str, str | None]) -> None:
         raise Stopped(f"only one of {named} can be standard input; name files for the others", BAD_INPUT)
 
 
-def _blamed(error: "InvalidInput", problem: "ProblemFile", plan: "PlanFile") -> Exception:
+def _blamed(faults: "Iterable[Fault]", problem: "ProblemFile", plan: "PlanFile") -> Exception:
     """Find the file that is at fault."""
     from partita.service.solving.work import belongs_to_plan
 
-    if all(belongs_to_plan(fault.pointer) for fault in error.faults):
-        return plan.refused(replace(fault, pointer=fault.pointer.removeprefix("/plan")) for fault in error.faults)
-    return problem.refused(error.faults)
+    every = list(faults)
+    if all(belongs_to_plan(fault.pointer) for fault in every):
+        return plan.refused(replace(fault, pointer=fault.pointer.removeprefix("/plan")) for fault in every)
+    return problem.refused(every)
 
 
 def with_options(problem: "Problem", given: dict[str, object]) -> "Problem":
