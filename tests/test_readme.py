@@ -68,6 +68,15 @@ def test_the_other_commands_work(tmp_path: Path) -> None:
     assert "imported: 2 layers" in printed
 
 
+def test_the_batch_works(tmp_path: Path) -> None:
+    """Tests that the commands for a batch write a result for each of its two problems."""
+    commands = re.search(r"```sh\n(sed [^`]*? batch .*?)```", README, re.DOTALL)
+    assert commands
+    shell(commands[1], tmp_path)
+    found = [json.loads(line) for line in (tmp_path / "results.ndjson").read_text().splitlines()]
+    assert {each["answer"]["candidates"][0]["num_microbatches"] for each in found} == {12, 24}
+
+
 def test_the_reason_why_there_is_no_plan_is_the_real_one(tmp_path: Path) -> None:
     """Tests that the command for a problem without a plan prints the reason shown."""
     commands = re.search(r"```sh\n(sed .*?)```", README, re.DOTALL)

@@ -2,6 +2,7 @@
 
 import typer
 
+from partita.service.commands.batch import batch
 from partita.service.commands.data import import_profile, schema
 from partita.service.commands.frontier import frontier
 from partita.service.commands.keys import app as keys
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command("plan")(plan)
 app.command("evaluate")(evaluate)
 app.command("frontier")(frontier)
+app.command("batch")(batch)
 app.command("timeline")(timeline)
 app.command("profile")(profile)
 app.command("import")(import_profile)

@@ -63,7 +63,7 @@ def plan_there(url: str, key: str | None, problem: "Problem", refused: "Blame") 
     from partita.service.commands.progress import watching_job
 
     name = str(uuid4())
-    with _calling(url, key, refused) as client, watching_job(problem) as told:
+    with calling(url, key, refused) as client, watching_job(problem) as told:
         submit = partial(client.submit, problem, key=name)
         ask = partial(client.plan, problem, key=name, on_progress=told)
         return _Interruptible(client, "plan", submit, told).found(Answer, ask)
@@ -76,7 +76,7 @@ def frontier_there(url: str, key: str | None, request: "FrontRequest", refused: 
 
     name, problem, points = str(uuid4()), request.problem, request.points
     metrics = (request.metrics[0], request.metrics[1])
-    with _calling(url, key, refused, "/problem") as client, watching_job(problem, points) as told:
+    with calling(url, key, refused, "/problem") as client, watching_job(problem, points) as told:
         submit = partial(client.submit_frontier, problem, metrics, points, key=name)
         ask = partial(client.frontier, problem, metrics, points, key=name, on_progress=told)
         return _Interruptible(client, "frontier", submit, told).found(Front, ask)
@@ -92,7 +92,7 @@ def evaluate_there(
     refused: "Blame",
 ) -> "Answer":
     """Have a server price a plan; the rest is as for ``plan_there``, faults in the plan begin with ``/plan``."""
-    with _calling(url, key, refused, "/problem") as client:
+    with calling(url, key, refused, "/problem") as client:
         return client.evaluate(problem, plan, solve=solve)
 
 
@@ -135,7 +135,7 @@ class _Interruptible:
 
 
 @contextmanager
-def _calling(url: str, key: str | None, refused: "Blame", prefix: str = "") -> "Iterator[Client]":
+def calling(url: str, key: str | None, refused: "Blame", prefix: str = "") -> "Iterator[Client]":
     """Give a client whose errors end the command as those of this process do; pointers lose the prefix."""
     from partita.service.client import Client, ServiceError
 
