@@ -29,6 +29,7 @@ OUTSIDE = {
         "dbos",
         "fastapi",
         "httpx",
+        "prometheus_client",
         "pydantic",
         "pydantic_core",
         "rich",
@@ -42,7 +43,11 @@ OUTSIDE = {
 """The libraries that each part may use besides Python's own."""
 
 SOLVERS = {"pulp", "ortools", "highspy"}
-WEB = {"alembic", "dbos", "fastapi", "rich", "sqlalchemy", "starlette", "typer", "uvicorn", "vl_convert"}
+WEB = {"alembic", "dbos", "fastapi", "prometheus_client", "rich", "sqlalchemy", "starlette"} | {
+    "typer",
+    "uvicorn",
+    "vl_convert",
+}
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:

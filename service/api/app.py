@@ -14,10 +14,11 @@ from starlette.routing import Match
 
 from partita import __version__
 from partita.service.access.rates import Rates
-from partita.service.api import batches, docs_page, documents, evaluations, exports, health
+from partita.service.api import batches, docs_page, documents, evaluations, exports, health, metrics
 from partita.service.api.guard import Guard
 from partita.service.api.job_routes import routes_of
 from partita.service.api.journal import HEADER, Journal
+from partita.service.api.metrics import CountRequests
 from partita.service.api.openapi import openapi_document
 from partita.service.jobs.jobs import Jobs
 from partita.service.logs import REQUEST_ID
@@ -41,7 +42,7 @@ LOG = logging.getLogger("partita.service")
 ROUTERS = (
     *(routes_of("plan"), exports.router, batches.router, evaluations.router),
     *(routes_of("frontier"), documents.routes_of("profile"), documents.routes_of("cluster")),
-    *(health.router, docs_page.router),
+    *(health.router, metrics.router, docs_page.router),
 )
 """All calls."""
 
@@ -69,6 +70,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(Guard)
+    app.add_middleware(CountRequests, metrics=app.state.solves.metrics)
     app.add_middleware(Journal)  # the last one added comes first
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)

@@ -76,6 +76,7 @@ def openapi_document(settings: Settings) -> Document:
                 "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
                 "/healthz": {"get": _HEALTH},
                 "/readyz": {"get": _READY},
+                "/metrics": {"get": _METRICS},
             },
             settings,
         ),
@@ -93,6 +94,18 @@ _READY: Document = {
     "summary": "Tell whether jobs can be taken and solved",
     "description": "The store can be reached and a worker is alive.",
     "responses": {"200": json_response("The service is ready.", reference("Health")), **failures([500, 503])},
+}
+_METRICS: Document = {
+    "operationId": "metrics",
+    "summary": "Give figures for Prometheus",
+    "description": "Those of this process, and of the queue that all processes share.",
+    "responses": {
+        "200": {
+            "description": "The figures, in Prometheus' text format.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+        **failures([500]),
+    },
 }
 _PLAN = (
     "Find ranked plans for a problem",

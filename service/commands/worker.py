@@ -3,10 +3,13 @@
 import logging.config
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from partita.service.commands.failures import Debug, guarded
+from partita.service.commands.failures import Debug, Stopped, guarded
 from partita.service.commands.options import (
     DEFAULTS,
     Data,
@@ -22,10 +25,14 @@ from partita.service.commands.options import (
     MaxWorkers,
     SolveMemory,
     Solves,
+    option,
 )
 from partita.service.commands.serve import open_store
 from partita.service.logs import log_config
 from partita.service.settings import DAY_S, Settings
+
+if TYPE_CHECKING:
+    from partita.service.metrics import Metrics
 
 LOOK_S = 0.1
 """How often a worker looks whether it was told to stop."""
@@ -46,6 +53,10 @@ def worker(
     log_json: LogJson = DEFAULTS.log_json,
     lease: Lease = DEFAULTS.lease_s,
     keep: Keep = DEFAULTS.keep_s / DAY_S,
+    metrics_port: Annotated[
+        int | None, option("METRICS_PORT", "Port for figures about this worker, for Prometheus.", 0, 65535)
+    ] = None,
+    metrics_host: Annotated[str, option("METRICS_HOST", "Address for that port.")] = "127.0.0.1",
     debug: Debug = False,
 ) -> None:
     """Solve the jobs that servers take, on this machine or, with --database, on another one."""
@@ -64,10 +75,10 @@ def worker(
         keep_s=keep * DAY_S,
     )
     logging.config.dictConfig(log_config(log_json))
-    _work(settings)
+    _work(settings, metrics_port, metrics_host)
 
 
-def _work(settings: Settings) -> None:
+def _work(settings: Settings, metrics_port: int | None = None, metrics_host: str = "127.0.0.1") -> None:
     """Solve jobs until told to stop."""
     from partita.service.jobs.jobs import Jobs
     from partita.service.solving.solves import Solves as Slots
@@ -77,12 +88,35 @@ def _work(settings: Settings) -> None:
         signal.signal(number, lambda number, _: told.append(number))
     slots = Slots(settings)
     jobs = Jobs(settings, slots)
-    open_store(jobs)
+    with _figures(slots.metrics, metrics_port, metrics_host):
+        open_store(jobs)
+        try:
+            slots.warm_up()
+            jobs.work()
+            typer.echo(f"Partita works on jobs as {jobs.slot}")
+            while not told:  # waiting without end for a lock could miss the signal, or stop its handler for ever
+                time.sleep(LOOK_S)
+        finally:
+            jobs.close()
+
+
+@contextmanager
+def _figures(metrics: "Metrics", port: int | None, host: str) -> Iterator[None]:
+    """Let Prometheus ask for figures, where a port is given."""
+    if port is None:
+        yield
+        return
+    from prometheus_client import start_http_server
+
     try:
-        slots.warm_up()
-        jobs.work()
-        typer.echo(f"Partita works on jobs as {jobs.slot}")
-        while not told:  # waiting without end for a lock could miss the signal, or stop its handler for ever
-            time.sleep(LOOK_S)
+        server, thread = start_http_server(port, host, metrics.registry)
+    except OSError as error:
+        reason = f"cannot listen on {host}, port {port}: {error.strerror}; choose another --metrics-port"
+        raise Stopped(reason) from None
+    typer.echo(f"Figures are on http://{host}:{server.server_port}/metrics")
+    try:
+        yield
     finally:
-        jobs.close()
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -11,6 +11,7 @@ from partita.service.access.key_store import KeyStore
 from partita.service.documents.document_store import DocumentStore, Limits
 from partita.service.jobs import batches
 from partita.service.jobs.batches import AskedBatch, Batch, Flow
+from partita.service.jobs.census import census
 from partita.service.jobs.database import DatabaseUnusable
 from partita.service.jobs.keeper import Keeper, hand_over
 from partita.service.jobs.leases import Lease, alive
@@ -18,6 +19,7 @@ from partita.service.jobs.opening import open_store
 from partita.service.jobs.records import Asked, Job, Stored
 from partita.service.jobs.runner import Runner
 from partita.service.jobs.store import Claim
+from partita.service.metrics import Census
 from partita.service.replies import State
 from partita.service.settings import Settings
 from partita.service.solving.solves import Solves
@@ -148,6 +150,8 @@ class Jobs:
         if earlier is not None:
             return Given(earlier)
         known = None if fresh else await asyncio.to_thread(self.store.known, asked)
+        if known is not None:
+            self._solves.metrics.found_in_store("request")
         if known is not None and asked.idempotency_key is None:
             return Given(*known)
         if known is not None:
@@ -156,7 +160,7 @@ class Jobs:
         slot = self._runner.slot if at_once and self._solves.free else None
         job, new = await asyncio.to_thread(self.store.submit, asked, slot)
         if new and slot is not None and job.state == "running":
-            claim = Claim(job.id, job.owner, job.attempt)
+            claim = Claim(job.id, job.owner, job.attempt, job.created_at)
             solving = asyncio.create_task(
                 self._runner.solve(Task(asked.kind, asked.body, contents=asked.contents), lambda: claim)
             )
@@ -245,6 +249,14 @@ class Jobs:
         """Cancel those jobs of a batch that have not ended, and give it as it stands."""
         await asyncio.to_thread(self.store.cancel_batch, batch, owner)
         return await self.batch(batch, owner)
+
+    async def census(self) -> Census | None:
+        """Count jobs and workers of the whole service; None where the store does not answer."""
+        try:
+            counted = asyncio.to_thread(census, self.store.engine, self._settings.lease_s)
+            return await asyncio.wait_for(counted, READY_S)
+        except (sa.exc.SQLAlchemyError, TimeoutError):
+            return None
 
     async def ready(self) -> str | None:
         """Tell why no job can be taken and solved now; None where all is well."""

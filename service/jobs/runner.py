@@ -153,6 +153,8 @@ class Runner:
         def begun(process: SolveProcess) -> None:
             current.claim = claim()
             current.process = process
+            if current.claim.attempt == 1:
+                self._solves.metrics.waited(task.kind, time.time() - current.claim.since)
             with self._lock:
                 self._current.add(current)
 
@@ -173,11 +175,13 @@ class Runner:
     def _ending(self, claim: Claim, current: Current, outcome: Outcome) -> Ending | None:
         """Give what to record; None where the job goes on elsewhere or was cancelled."""
         if current.known is not None:
+            self._solves.metrics.found_in_store("problem")
             return Ending("succeeded", current.known)
         if isinstance(outcome, Cancelled):
             return None
         if not isinstance(outcome, Answered):
             refusal = logged_refusal(outcome)
+            self._solves.metrics.failed(refusal.kind.name)
             LOG.info("job %s failed: %s", claim.job, refusal.instance)
             return Ending("failed", failure=refusal.document())
         shared = not current.stop_asked and outcome.status in KEPT and current.key is not None

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
@@ -44,11 +44,15 @@ MOST_ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to solve a job, until another worker has it; the job was begun ``attempt`` times."""
+    """The right to solve a job, until another worker has it; the job was begun ``attempt`` times.
+
+    It was taken at ``since``, in seconds since 1970.
+    """
 
     job: str
     owner: str
     attempt: int
+    since: float = field(default=0.0, compare=False)
 
 
 class Store:
@@ -231,9 +235,9 @@ class Store:
                     started_at=time.time(),
                     **dict.fromkeys(PROGRESS),
                 )
-                .returning(jobs.c.owner, jobs.c.attempt)
+                .returning(jobs.c.owner, jobs.c.attempt, jobs.c.created_at)
             ).one_or_none()
-        return None if row is None else Claim(job, row.owner, row.attempt)
+        return None if row is None else Claim(job, row.owner, row.attempt, row.created_at)
 
     def finish(self, claim: Claim, ending: Ending) -> bool:
         """Record how a job ended; False where it had ended before, or another worker has it."""

@@ -25,11 +25,14 @@ class Answered:
         The status in it.
     problem
         The problem as JSON.
+    relative_gap
+        The gap between the best plan and the bound; None where there is none.
     """
 
     body: bytes
     status: str = ""
     problem: bytes = b"null"
+    relative_gap: float | None = None
 
     def with_problem(self) -> bytes:
         """Give the answer as JSON with the problem in its place."""

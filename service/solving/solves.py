@@ -1,14 +1,17 @@
 """How many solves run at once in this process, and what happens to the others."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock, Thread
 
+from partita.service.metrics import Metrics
 from partita.service.settings import Settings
-from partita.service.solving.outcomes import Outcome
+from partita.service.solving.outcomes import Answered, Cancelled, Outcome
 from partita.service.solving.process import Heard, SolveProcess, Work, warm_up
+from partita.service.solving.talk import Accepted, Message
 from partita.service.solving.work import Task, perform
 
 
@@ -29,11 +32,17 @@ class Solves:
         The bounds.
     work
         What a process does with a task.
+
+    Attributes
+    ----------
+    metrics
+        What this process has done.
     """
 
     def __init__(self, settings: Settings, work: Work = perform) -> None:
         self._settings = settings
         self._work = work
+        self.metrics = Metrics()
         self._lock = Lock()
         self._present = self._taken = 0
         self._running: set[SolveProcess] = set()
@@ -92,13 +101,23 @@ class Solves:
         Busy
             When no solve ended for too long.
         """
-        process = SolveProcess(task, self._settings, self._work, heard)
+        accepted = Accepted(0.0, None)
+
+        def listen(message: Message) -> bool:
+            nonlocal accepted
+            accepted = message if isinstance(message, Accepted) else accepted
+            return heard(message)
+
+        process = SolveProcess(task, self._settings, self._work, listen)
         loop, turn = asyncio.get_running_loop(), asyncio.Event()
 
         def run() -> Outcome:
             loop.call_soon_threadsafe(turn.set)
             begun(process)
-            return process.run()
+            began = time.monotonic()
+            outcome = process.run()
+            self._count(task.kind, accepted, outcome, time.monotonic() - began)
+            return outcome
 
         with self._lock:
             self._taken += 1
@@ -144,6 +163,15 @@ class Solves:
                 count, waited = self._settings.solves, self._settings.slot_wait_s
                 detail = f"all {count} solves of this server were busy for {waited:g} s; try again later"
                 raise Busy(detail, self._retry_after_s) from None
+
+    def _count(self, kind: str, accepted: Accepted, outcome: Outcome, seconds: float) -> None:
+        """Count a solve that has ended of itself."""
+        if isinstance(outcome, Cancelled):
+            return
+        status, gap = type(outcome).__name__.lower(), None
+        if isinstance(outcome, Answered):
+            status, gap = outcome.status or status, outcome.relative_gap
+        self.metrics.solved(kind, accepted.schedule, accepted.layers, status, seconds, gap)
 
     def warm_up(self) -> None:
         """Begin to load the solver, so that the first request need not wait for it."""

@@ -6,10 +6,22 @@ from threading import Event
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The input is accepted and the search begins; ``digest`` is that of what is asked, None where it is not kept."""
+    """The input is accepted and the search begins.
+
+    Attributes
+    ----------
+    limit_s
+        Its time limit.
+    digest
+        That of what is asked; None where it is not kept.
+    schedule, layers
+        What kind of problem it is: its schedule, ``several`` where it compares them, and how many layers it has.
+    """
 
     limit_s: float
     digest: str | None
+    schedule: str = ""
+    layers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

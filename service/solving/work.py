@@ -93,7 +93,8 @@ def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
         answer, problem = _WORK[task.kind](whole, settings, talk)
     except InvalidInput as error:
         return Refused(refusal_kind(error), error.faults)
-    return Answered(answer.model_dump_json().encode(), answer.status, problem.model_dump_json().encode())
+    gap = answer.relative_gap if isinstance(answer, Answer) and answer.candidates else None
+    return Answered(answer.model_dump_json().encode(), answer.status, problem.model_dump_json().encode(), gap)
 
 
 def _whole(task: Task, data: object) -> object:
@@ -117,8 +118,15 @@ def _plan(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Problem
 
     problem = validate(Problem, data)
     check_limits(problem, settings)
-    talk.tell(Accepted(problem.search.time_limit_s, problem_digest(problem)))
+    talk.tell(_accepted(problem, problem_digest(problem)))
     return plan_problem(problem, on_progress=lambda state: talk.tell(_step(state)), stop=talk.stop), problem
+
+
+def _accepted(problem: Problem, digest: str | None) -> Accepted:
+    """Tell what kind of problem is searched."""
+    schedules = problem.training.schedules
+    kind = schedules[0].kind if len(schedules) == 1 else "several"
+    return Accepted(problem.search.time_limit_s, digest, kind, len(problem.model.layers))
 
 
 def _step(state: "Progress") -> Step:
@@ -134,7 +142,7 @@ def _evaluate(data: object, settings: Settings, talk: Talk) -> tuple[Answer, Pro
 
     asked = validate(Evaluation, data)
     check_limits(asked.problem, settings, "/problem")
-    talk.tell(Accepted(asked.problem.search.time_limit_s, None))
+    talk.tell(_accepted(asked.problem, None))
     try:
         return evaluate_given(asked.problem, asked.plan, solve=asked.solve), asked.problem
     except InvalidInput as error:
@@ -148,7 +156,7 @@ def _frontier(data: object, settings: Settings, talk: Talk) -> tuple[Front, Prob
     asked = validate(FrontRequest, data)
     check_limits(asked.problem, settings, "/problem")
     digest = ",".join((problem_digest(asked.problem), *asked.metrics, str(asked.points)))
-    talk.tell(Accepted(asked.problem.search.time_limit_s, digest))
+    talk.tell(_accepted(asked.problem, digest))
     talk.tell(Step("front", points=0))
     try:
         front = frontier(
