@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 from partita.models.answer import Answer
@@ -138,6 +139,13 @@ def change(kind: JobKind, job: str, verb: Literal["stop", "cancel"], patience: P
     request = Send("POST", path_of(kind, job, "stop")) if verb == "stop" else Send("DELETE", path_of(kind, job))
     reply = yield from exchange(request, patience)
     return parsed(JobDocument, reply.body)
+
+
+def exported(job: str, format: str, candidate: int, patience: Patience) -> Steps[bytes]:
+    """Give a plan of a job as a file for another program."""
+    path = f"{path_of('plan', job, 'export')}/{quote(format, safe='')}?candidate={candidate}"
+    reply = yield from exchange(Send("GET", path), patience)
+    return reply.body
 
 
 def listed(kind: JobKind, state: State | None, limit: int, before: float | None, patience: Patience) -> Steps[JobList]:

@@ -79,8 +79,9 @@ def test_progress(paced, form):
         told = []
         answer = planner.plan(chain(search__time_limit_s=1, search__seed=FORMS.index(form)), on_progress=told.append)
         assert answer.status == "optimal"
-        assert told and told[-1].progress.incumbent == 8.0
+        assert any(each.progress is not None and each.progress.incumbent == 8.0 for each in told)
         assert planner.jobs(state="succeeded", limit=1).jobs[0].id == told[-1].id
+        assert planner.export(told[-1].id, "torch-orders", 2).startswith(b"0F0")
 
 
 @pytest.mark.parametrize("form", FORMS)
