@@ -29,6 +29,7 @@ OUTSIDE = {
         "dbos",
         "fastapi",
         "httpx",
+        "opentelemetry",
         "prometheus_client",
         "pydantic",
         "pydantic_core",
@@ -126,7 +127,7 @@ def test_import_linter_contracts_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         ("partita.models.answer", SOLVERS | WEB | {"numpy", "torch"}),
         ("partita.solver.planner", WEB | {"torch"}),
         ("partita.service.commands.app", {"torch"}),
-        ("partita.service.api.app", {"torch"}),
+        ("partita.service.api.app", {"torch", "opentelemetry.sdk"}),
         ("partita.service.client", SOLVERS | WEB | {"numpy", "torch", "partita.solver"}),
     ],
 )

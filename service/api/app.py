@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -20,6 +21,7 @@ from partita.service.api.job_routes import routes_of
 from partita.service.api.journal import HEADER, Journal
 from partita.service.api.metrics import CountRequests
 from partita.service.api.openapi import openapi_document
+from partita.service.api.tracing import TraceRequests
 from partita.service.jobs.jobs import Jobs
 from partita.service.logs import REQUEST_ID
 from partita.service.problem_document import (
@@ -36,6 +38,7 @@ from partita.service.settings import Settings
 from partita.service.solving.process import Work
 from partita.service.solving.solves import Solves
 from partita.service.solving.work import perform
+from partita.service.tracing import traces_from
 
 LOG = logging.getLogger("partita.service")
 
@@ -63,7 +66,8 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     )
     app.state.settings = chosen
     app.state.solves = Solves(chosen, work)
-    app.state.jobs = Jobs(chosen, app.state.solves)
+    traces = traces_from(os.environ)
+    app.state.jobs = Jobs(chosen, app.state.solves, traces)
     app.state.rates = Rates()
     app.state.openapi = openapi_document(chosen)
     app.openapi = lambda: app.state.openapi  # type: ignore[method-assign]
@@ -71,6 +75,8 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
         app.include_router(router)
     app.add_middleware(Guard)
     app.add_middleware(CountRequests, metrics=app.state.solves.metrics)
+    if traces is not None:
+        app.add_middleware(TraceRequests, traces=traces)
     app.add_middleware(Journal)  # the last one added comes first
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)

@@ -1,6 +1,7 @@
 """``partita worker``."""
 
 import logging.config
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -82,12 +83,13 @@ def _work(settings: Settings, metrics_port: int | None = None, metrics_host: str
     """Solve jobs until told to stop."""
     from partita.service.jobs.jobs import Jobs
     from partita.service.solving.solves import Solves as Slots
+    from partita.service.tracing import traces_from
 
     told: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: told.append(number))
     slots = Slots(settings)
-    jobs = Jobs(settings, slots)
+    jobs = Jobs(settings, slots, traces_from(os.environ))
     with _figures(slots.metrics, metrics_port, metrics_host):
         open_store(jobs)
         try:

@@ -24,6 +24,7 @@ from partita.service.replies import State
 from partita.service.settings import Settings
 from partita.service.solving.solves import Solves
 from partita.service.solving.work import Task
+from partita.service.tracing import Traces
 
 __all__ = ["DatabaseUnusable", "Jobs"]
 
@@ -59,10 +60,12 @@ class Jobs:
         Where the store is, and the bounds.
     solves
         The slots of this process.
+    traces
+        Told of jobs that have ended; None for nobody.
     """
 
-    def __init__(self, settings: Settings, solves: Solves) -> None:
-        self._settings, self._solves = settings, solves
+    def __init__(self, settings: Settings, solves: Solves, traces: Traces | None = None) -> None:
+        self._settings, self._solves, self._traces = settings, solves, traces
         self._direct: dict[str, asyncio.Task[None]] = {}
         self._engine: sa.Engine | None = None
 
@@ -82,7 +85,7 @@ class Jobs:
         self.keys = KeyStore(engine)
         self.documents = DocumentStore(engine, Limits(settings.max_documents, settings.max_document_bytes))
         self._lease = Lease(engine, settings.solves, settings.lease_s)
-        self._runner = Runner(self.store, self._solves)
+        self._runner = Runner(self.store, self._solves, self._traces)
         self._keeper = Keeper(self.store, self._runner, self._lease, settings.lease_s, settings.keep_s)
         self._runner.slot = self._lease.acquire()
         self._engine = engine
@@ -124,6 +127,8 @@ class Jobs:
         self.store.queue.close()
         self._engine.dispose()
         self._engine = None
+        if self._traces is not None:
+            self._traces.close()
 
     async def submit(self, asked: Asked, *, at_once: bool, fresh: bool = False) -> Given:
         """Take a request.

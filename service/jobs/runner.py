@@ -21,6 +21,7 @@ from partita.service.solving.process import SolveProcess
 from partita.service.solving.solves import Solves
 from partita.service.solving.talk import Accepted, Message
 from partita.service.solving.work import Task
+from partita.service.tracing import MOST_PHASES, Life, Phase, Traces
 
 LOG = logging.getLogger("partita.service")
 
@@ -49,24 +50,33 @@ class Current:
     """
 
     def __init__(self, store: Store, task: Task) -> None:
-        self._store, self._task = store, task
+        self._store, self.task = store, task
         self.claim: Claim | None = None
         self.progress = Progress()
         self.known: str | None = None
         self.key: str | None = None
         self.process: SolveProcess | None = None
         self.stop_asked = False
+        self.begun_at = 0.0
+        self.phases: list[Phase] = []
 
     def heard(self, message: Message) -> bool:
         """Note what the process says; False where the answer is known already."""
         self.progress.note(message)
+        self._follow(message)
         if isinstance(message, Accepted) and message.digest is not None and self.claim is not None:
-            self.key = digest_of(__version__, self.claim.owner, self._task.kind, message.digest)
+            self.key = digest_of(__version__, self.claim.owner, self.task.kind, message.digest)
             with suppress(SQLAlchemyError):  # where the store cannot be asked the problem is solved once more
                 if self._store.holds(self.key):
                     self.known = self.key
             return self.known is None
         return True
+
+    def _follow(self, message: Message) -> None:
+        """Note when the search turns to something else."""
+        name = "search" if isinstance(message, Accepted) else getattr(message, "phase", None)
+        if name is not None and (not self.phases or self.phases[-1].name != name) and len(self.phases) < MOST_PHASES:
+            self.phases.append(Phase(name, time.time()))
 
     def stop(self) -> None:
         """End the search with what it has found."""
@@ -89,6 +99,8 @@ class Runner:
         Where they are.
     solves
         The slots of this process.
+    traces
+        Told of jobs that have ended; None for nobody.
 
     Attributes
     ----------
@@ -100,8 +112,8 @@ class Runner:
         Whether it is about to end.
     """
 
-    def __init__(self, store: Store, solves: Solves) -> None:
-        self._store, self._solves = store, solves
+    def __init__(self, store: Store, solves: Solves, traces: Traces | None = None) -> None:
+        self._store, self._solves, self._traces = store, solves, traces
         self._lock = Lock()
         self._current: set[Current] = set()
         self.taken: set[str] = set()
@@ -152,7 +164,7 @@ class Runner:
 
         def begun(process: SolveProcess) -> None:
             current.claim = claim()
-            current.process = process
+            current.process, current.begun_at = process, time.time()
             if current.claim.attempt == 1:
                 self._solves.metrics.waited(task.kind, time.time() - current.claim.since)
             with self._lock:
@@ -169,8 +181,15 @@ class Runner:
                 self._current.discard(current)
         won = current.claim
         ending = None if won is None else self._ending(won, current, outcome)
-        if won is not None and ending is not None:
-            await self._surely(lambda: self._store.finish(won, ending))
+        if won is not None and ending is not None and await self._surely(lambda: self._store.finish(won, ending)):
+            self._trace(won, current, ending)
+
+    def _trace(self, claim: Claim, current: Current, ending: Ending) -> None:
+        """Tell what the job went through, where traces are asked for."""
+        if self._traces is not None:
+            moments = (claim.since, current.begun_at, time.time())
+            kind = current.task.kind
+            self._traces.job(Life(claim.job, kind, ending.state, claim.attempt, *moments, tuple(current.phases)))
 
     def _ending(self, claim: Claim, current: Current, outcome: Outcome) -> Ending | None:
         """Give what to record; None where the job goes on elsewhere or was cancelled."""
