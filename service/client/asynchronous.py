@@ -14,7 +14,20 @@ from partita.service.client import batches, jobs
 from partita.service.client.batches import GivenProblems
 from partita.service.client.jobs import Asked, GivenProblem, JobKind
 from partita.service.client.settings import RETRIES, TIMEOUT_S, Connection, reason_of, reply_of
-from partita.service.client.steps import Broken, Done, Emit, Next, Open, Reply, Result, Send, Sleep, Steps, advance
+from partita.service.client.steps import (
+    Broken,
+    Done,
+    Emit,
+    Lines,
+    Next,
+    Open,
+    Reply,
+    Result,
+    Send,
+    Sleep,
+    Steps,
+    advance,
+)
 from partita.service.client.synchronous import Told
 from partita.service.replies import BatchDocument, BatchResult, Health, JobDocument, JobList, State
 
@@ -248,5 +261,13 @@ class _Carrier:
         failed = self._stream.status_code != httpx.codes.OK
         if failed:
             await self._stream.aread()
-        self._lines = self._stream.aiter_lines()
+        self._lines = _lines_of(self._stream)
         return reply_of(self._stream, whole=failed)
+
+
+async def _lines_of(stream: httpx.Response) -> AsyncIterator[str]:
+    """Give the lines of a stream."""
+    lines = Lines()
+    async for part in stream.aiter_bytes():
+        for line in lines.add(part):
+            yield line

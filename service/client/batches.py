@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from partita.models.answer import Answer
@@ -46,13 +47,13 @@ def submitted_batch(
 
 def look_at_batch(batch: str, patience: Patience) -> Steps[BatchDocument]:
     """Give a batch as it stands."""
-    reply = yield from exchange(Send("GET", f"v1/batches/{batch}"), patience)
+    reply = yield from exchange(Send("GET", f"v1/batches/{quote(batch, safe='')}"), patience)
     return parsed(BatchDocument, reply.body)
 
 
 def cancelled_batch(batch: str, patience: Patience) -> Steps[BatchDocument]:
     """Cancel what has not ended of a batch."""
-    reply = yield from exchange(Send("DELETE", f"v1/batches/{batch}"), patience)
+    reply = yield from exchange(Send("DELETE", f"v1/batches/{quote(batch, safe='')}"), patience)
     return parsed(BatchDocument, reply.body)
 
 
@@ -63,7 +64,7 @@ def results(batch: str, patience: Patience) -> Steps[None]:
     while True:
         least_s = 0.0
         try:
-            reply: Reply = yield Open(f"v1/batches/{batch}/results", patience.left_s)
+            reply: Reply = yield Open(f"v1/batches/{quote(batch, safe='')}/results", patience.left_s)
             if reply.status in NO_ROOM:
                 least_s = retry_after_s(reply)
             else:

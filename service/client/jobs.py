@@ -74,7 +74,7 @@ def as_json(value: object) -> bytes:
 
 def path_of(kind: JobKind, job: str = "", rest: str = "") -> str:
     """Give the path of the jobs of a kind, of one of them, or of something of it."""
-    return "/".join(filter(None, (f"v1/{kind}s", job, rest)))
+    return "/".join(filter(None, (f"v1/{kind}s", quote(job, safe=""), rest)))
 
 
 def ask(asked: Asked, patience: Patience, wait_s: int) -> Steps[tuple[Reply | None, str]]:

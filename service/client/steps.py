@@ -97,6 +97,23 @@ def advance(steps: Steps[Any], answer: object, error: Broken | None) -> Step | D
         return Done(end.value)
 
 
+class Lines:
+    """Cuts a stream into lines at line feeds alone: names in JSON may hold characters that other readers cut at."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def add(self, part: bytes) -> list[str]:
+        """Give the lines that end in the next part of the stream."""
+        first, *others = part.split(b"\n")
+        self._begun.append(first)
+        if not others:
+            return []
+        whole = [b"".join(self._begun), *others[:-1]]
+        self._begun = [others[-1]]
+        return [line.decode(errors="replace") for line in whole]
+
+
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
 
 SHORTEST_S = 0.001

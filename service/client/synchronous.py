@@ -14,7 +14,20 @@ from partita.service.client import batches, jobs
 from partita.service.client.batches import GivenProblems
 from partita.service.client.jobs import Asked, GivenProblem, JobKind
 from partita.service.client.settings import RETRIES, TIMEOUT_S, Connection, reason_of, reply_of
-from partita.service.client.steps import Broken, Done, Emit, Next, Open, Reply, Result, Send, Sleep, Steps, advance
+from partita.service.client.steps import (
+    Broken,
+    Done,
+    Emit,
+    Lines,
+    Next,
+    Open,
+    Reply,
+    Result,
+    Send,
+    Sleep,
+    Steps,
+    advance,
+)
 from partita.service.replies import BatchDocument, BatchResult, Health, JobDocument, JobList, State
 
 Told = Callable[[JobDocument], None]
@@ -283,5 +296,12 @@ class _Carrier:
         failed = self._stream.status_code != httpx.codes.OK
         if failed:
             self._stream.read()
-        self._lines = self._stream.iter_lines()
+        self._lines = _lines_of(self._stream)
         return reply_of(self._stream, whole=failed)
+
+
+def _lines_of(stream: httpx.Response) -> Iterator[str]:
+    """Give the lines of a stream."""
+    lines = Lines()
+    for part in stream.iter_bytes():
+        yield from lines.add(part)

@@ -13,7 +13,7 @@ from small_problems import CHAIN
 from partita.models.problem import Problem
 from partita.service.client import Client, ServiceError, settings, steps
 from partita.service.client.steps import Patience
-from partita.service.problem_document import INVALID, QUEUE_FULL, Place, Refusal
+from partita.service.problem_document import INVALID, NOT_FOUND, QUEUE_FULL, Place, Refusal
 
 URL = "http://planner.example:8000"
 ANSWER = answer().model_dump_json().encode()
@@ -211,9 +211,9 @@ def test_pauses_grow_and_stay_bounded():
     assert all(2.5 <= pause <= 5 for pause in pauses[5:]) and len(set(pauses)) > 1
 
 
-def result(index):
-    whole = {"index": index, "name": None, "job": JOB, "status": "cancelled", "failure": None, "answer": None}
-    return json.dumps(whole) + "\n"
+def result(index, name=None):
+    whole = {"index": index, "name": name, "job": JOB, "status": "cancelled", "failure": None, "answer": None}
+    return json.dumps(whole, ensure_ascii=False) + "\n"
 
 
 def batch(ended):
@@ -230,6 +230,31 @@ def test_results_come_once(scripted):
         batch(3),
     )
     assert [each.index for each in planner.results(JOB)] == [1, 0, 2]
+
+
+def test_lines_end_at_line_feeds_alone(scripted):
+    """Tests that names may hold characters at which other readers end a line, wherever the network cuts."""
+    name = "a\u2028b\x85c\u2029ü"
+    content = "".join(result(index, name) for index in range(3)).encode()
+
+    class Pieces(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self):
+            yield from (content[at : at + 7] for at in range(0, len(content), 7))
+
+        async def __aiter__(self):
+            for part in self:
+                yield part
+
+    planner, _ = scripted(httpx.Response(200, stream=Pieces()), batch(3))
+    assert [each.name for each in planner.results(JOB)] == [name] * 3
+
+
+def test_names_cannot_lead_elsewhere(scripted):
+    """Tests that a name of a job stays one part of the path."""
+    planner, script = scripted(refused(NOT_FOUND))
+    with pytest.raises(ServiceError):
+        planner.cancel("../batches/1?x")
+    assert script.requests[0].url.raw_path == b"/v1/plans/..%2Fbatches%2F1%3Fx"
 
 
 def test_a_batch_as_lines(scripted):
