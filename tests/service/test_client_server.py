@@ -97,6 +97,7 @@ def test_stop_and_cancel(paced, form):
         assert [each.state for each in planner.follow(other.id)] == ["cancelled"]
 
 
+@pytest.mark.slow
 def test_waits_through_a_restart(tmp_path, monkeypatch):
     """Tests that a client that waits gets its answer from the server that starts where the other was killed."""
     monkeypatch.setattr(steps, "LONGEST_PAUSE_S", 0.2)
