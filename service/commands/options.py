@@ -48,5 +48,7 @@ MaxWorkers = Annotated[int, option("MAX_WORKERS", "Most workers of a solve.", 1)
 Data = Annotated[Path, option("DATA", "Folder of the database of jobs and answers.")]
 Database = Annotated[str | None, option("DATABASE", "PostgreSQL in place of that file: postgresql://user@host/name.")]
 Lease = Annotated[float, option("LEASE", "Seconds without a sign of life after which a worker's jobs go on.", 1.0)]
-LogJson = Annotated[bool, option("LOG_JSON", "Write the log as JSON, an object on every line.")]
+LogJson = Annotated[
+    bool, typer.Option("--log-json", envvar="PARTITA_LOG_JSON", help="Write the log as JSON, an object on every line.")
+]
 Keep = Annotated[float, option("KEEP", "Days for which ended jobs and answers are kept.", 0.0)]

@@ -91,8 +91,7 @@ def serve(
         keep_s=keep * DAY_S,
         require_keys=not _is_loopback(host),
     )
-    if settings.require_keys:
-        _check_keys(host, settings)
+    _check_keys(host, settings)
     with _listening(host, port) as listener:
         _serve(settings, listener)
 
@@ -107,6 +106,8 @@ def _is_loopback(host: str) -> bool:
 
 def _check_keys(host: str, settings: Settings) -> None:
     """Refuse to be reachable from elsewhere without keys: nobody could use the service, or everybody."""
+    if not settings.require_keys:
+        return
     from partita.service.access.key_store import KeyStore
     from partita.service.jobs.database import DatabaseUnusable
     from partita.service.jobs.opening import opened_database

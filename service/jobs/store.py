@@ -93,28 +93,8 @@ class Store:
         QuotaReached
             When too many jobs of this owner wait.
         """
-        job, now = str(uuid.uuid4()), time.time()
-        waits = executor is None and answer is None
-        state: State = "queued" if waits else ("running" if answer is None else "succeeded")
-        values = {
-            "id": job,
-            "owner": asked.owner,
-            "kind": asked.kind,
-            "state": state,
-            "direct": executor is not None,
-            "body": packed(asked.body),
-            "request": asked.digest,
-            "pinned": pinned(asked.contents),
-            "include_problem": asked.include_problem,
-            "idempotency_key": asked.idempotency_key,
-            "created_at": now,
-            "started_at": None if waits else now,
-            "finished_at": None if answer is None else now,
-            "executor": executor,
-            "attempt": 0 if executor is None else 1,
-            "stop_asked": False,
-            "answer": answer,
-        }
+        job, waits = str(uuid.uuid4()), executor is None and answer is None
+        values = _new_row(job, asked, executor, answer)
         try:
             with self.engine.begin() as connection:
                 connection.execute(jobs.insert().values(values))
@@ -380,6 +360,31 @@ class Store:
         with self.engine.connect() as connection:
             rows = connection.execute(chosen.order_by(jobs.c.created_at.desc(), jobs.c.id).limit(limit))
             return [job_of(row) for row in rows]
+
+
+def _new_row(job: str, asked: Asked, executor: str | None, answer: str | None) -> dict[str, object]:
+    """Make the row of a job that waits, is begun by an executor, or has its answer."""
+    now, waits = time.time(), executor is None and answer is None
+    state: State = "queued" if waits else ("running" if answer is None else "succeeded")
+    return {
+        "id": job,
+        "owner": asked.owner,
+        "kind": asked.kind,
+        "state": state,
+        "direct": executor is not None,
+        "body": packed(asked.body),
+        "request": asked.digest,
+        "pinned": pinned(asked.contents),
+        "include_problem": asked.include_problem,
+        "idempotency_key": asked.idempotency_key,
+        "created_at": now,
+        "started_at": None if waits else now,
+        "finished_at": None if answer is None else now,
+        "executor": executor,
+        "attempt": 0 if executor is None else 1,
+        "stop_asked": False,
+        "answer": answer,
+    }
 
 
 def _follow(connection: sa.Connection, leader: str, ending: Ending, now: float) -> None:
