@@ -16,7 +16,7 @@ CALLS = [(path, method.upper()) for path, methods in DOCUMENT["paths"].items() f
 GUARDED = [each for each in CALLS if each[0] not in OPEN]
 ABOUT_ONE = [(path, method) for path, method in GUARDED if "{" in path and method != "PUT"]
 PUTS = [(path, method) for path, method in GUARDED if method == "PUT"]
-LISTS = [(path, method) for path, method in GUARDED if "{" not in path and method == "GET"]
+LISTS = [(path, method) for path, method in GUARDED if "{" not in path and role_for(method, path) == "read"]
 ASKING = {"/v1/plans", "/v1/frontiers", "/v1/batches", "/v1/evaluations"}
 """The calls that take something new; tests below say what each must not tell of others."""
 
