@@ -126,12 +126,23 @@ class Stage(Model):
 
 
 class CrossingTensor(Model):
-    """A tensor that crosses a boundary; ``direction`` is the pass that moves it."""
+    """A tensor that crosses a boundary, or its gradient.
+
+    Attributes
+    ----------
+    name, bytes
+        Of the tensor, and what is sent for one microbatch.
+    shape, dtype, stride
+        What it looks like; the strides in elements. None where the problem does not say.
+    direction
+        The pass that moves it.
+    """
 
     name: str
     bytes: ByteCount
     shape: Many[int] | None = None
     dtype: str | None = None
+    stride: Many[int] | None = None
     direction: Literal["forward", "backward"] = "forward"
 
 

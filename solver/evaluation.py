@@ -186,6 +186,7 @@ class Evaluator:
             bytes=int(edges.backward_bytes[number] if back else edges.forward_bytes[number]),
             shape=None if given is None else given.shape,
             dtype=None if given is None else given.dtype,
+            stride=None if given is None else given.stride,
             direction="backward" if back else "forward",
         )
 

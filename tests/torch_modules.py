@@ -122,6 +122,71 @@ class Masked(nn.Module):
         return values
 
 
+class Sorted(nn.Module):
+    """Whole numbers and truth values that later operations read, and labels that only the loss reads."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.words, self.inner, self.head = nn.Embedding(9, width), nn.Linear(width, width), nn.Linear(width, 9)
+
+    def forward(self, tokens: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values = self.words(tokens)
+        order = values.sum(-1).argsort(-1)
+        values = torch.relu(self.inner(values)).gather(1, order[..., None].expand_as(values))
+        return self.head(torch.where((tokens > 2)[..., None], values, 0.5 * values)), labels
+
+
+class Layouts(nn.Module):
+    """Views, permuted and strided tensors, a branch that depends on weights alone, and several outputs."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.offset = nn.Parameter(torch.randn(width))
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+
+    def forward(self, values: torch.Tensor, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        batch, length, width = values.shape
+        query, key, value = self.qkv(values).view(batch, length, 3, 2, width // 2).permute(2, 0, 3, 1, 4)
+        mixed = (query @ key.transpose(-1, -2)).softmax(-1) @ value
+        values = self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        turned = torch.tanh(values.transpose(0, 1))
+        flat = turned.transpose(0, 1).reshape(batch * length, width)
+        image = functional.gelu(self.conv(image.to(memory_format=torch.channels_last)))
+        return flat[::2] + self.offset.expand(batch * length // 2, width), self.offset.exp() * 3, image
+
+
+class Noisy(nn.Module):
+    """Dropout and noise, a batch norm that runs twice, counters, and values written in place."""
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (nn.Linear(width, width) for _ in range(3))
+        self.norm, self.dropout = nn.BatchNorm1d(width), nn.Dropout(0.3)
+        self.register_buffer("seen", torch.zeros(()))
+        self.register_buffer("mean", torch.zeros(width))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        values = self.first(values)
+        self.seen += 1
+        self.mean.mul_(0.9).add_(values.detach().mean(0), alpha=0.1)
+        values = self.dropout(functional.relu(self.norm(values), inplace=True))
+        more = self.second(values)
+        more += values
+        values = self.norm(self.third(self.dropout(more).sigmoid_()))
+        return values + 0.1 * torch.randn_like(values)
+
+
+def sorted_case() -> tuple[nn.Module, tuple[Any, ...], Callable[[Any], torch.Tensor]]:
+    """Give a module with a loss that reads labels from the inputs."""
+
+    def loss(outputs: Any) -> torch.Tensor:
+        scores, labels = outputs
+        return functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
+
+    return Sorted(), (torch.randint(0, 9, (3, 5)), torch.randint(0, 9, (3, 5))), loss
+
+
 def tokens() -> tuple[torch.Tensor, ...]:
     """Give two short texts."""
     return (torch.arange(16).reshape(2, 8) % 7,)
@@ -151,3 +216,14 @@ CASES: dict[str, Callable[[], tuple[nn.Module, tuple[Any, ...]]]] = {
 def moved_to_meta(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[nn.Module, tuple[Any, ...]]:
     """Give a module and its inputs on the meta device."""
     return module.to("meta"), tuple(each.to("meta") for each in inputs)
+
+
+TRAINED: dict[str, Callable[[], tuple[Any, ...]]] = {
+    **CASES,
+    "sorted": sorted_case,
+    "layouts": lambda: (Layouts(), (torch.randn(2, 4, 8), torch.randn(2, 3, 5, 5))),
+    "noisy": lambda: (Noisy(), (torch.randn(5, 6),)),
+    "bfloat16": lambda: (Gpt().to(torch.bfloat16), tokens()),
+    "bfloat16_resnet": lambda: (ResNet().to(torch.bfloat16), (torch.randn(2, 3, 6, 6).to(torch.bfloat16),)),
+}
+"""The same and more, with a loss where they have one: all that stages must compute as the whole does."""

@@ -14,6 +14,9 @@
 ``profiling``  layers and costs to a profile
 ``capturing``  all of it in one call
 ``ready``      a problem that is ready to plan
+``matching``   the layers of a problem in a module that is captured again
+``split``      stages for torch.distributed.pipelining
+``proof``      the stages against the unsplit model
 """
 
 from partita.models.pytorch.capturing import Capture, capture

@@ -99,11 +99,11 @@ def saved_by(program: Callable[..., torch.Tensor], inputs: tuple[Any, ...], held
 
 def held_tensors(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
     """Give the parameters, buffers and constants that a graph reads."""
-    found = (_attribute(graph, node) for node in graph.graph.nodes if node.op == "get_attr")
+    found = (read_attribute(graph, node) for node in graph.graph.nodes if node.op == "get_attr")
     return [each for each in found if isinstance(each, torch.Tensor)]
 
 
-def _attribute(graph: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
+def read_attribute(graph: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
     """Give what a node that reads an attribute gives."""
     owner: Any = graph
     for step in str(node.target).split("."):
@@ -146,7 +146,7 @@ class _Run:
         self._note_value(node.name, None)
 
     def _attribute(self, node: torch.fx.Node) -> None:
-        found = _attribute(self._graph, node)
+        found = read_attribute(self._graph, node)
         self.results[node.name] = found
         if isinstance(found, torch.Tensor):
             number = self.storages.number(found)

@@ -10,6 +10,7 @@ from partita.service.commands.plan import evaluate, plan
 from partita.service.commands.profile import profile
 from partita.service.commands.serve import serve
 from partita.service.commands.timeline import export, timeline
+from partita.service.commands.verify import verify
 from partita.service.commands.worker import worker
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app.command("frontier")(frontier)
 app.command("batch")(batch)
 app.command("timeline")(timeline)
 app.command("profile")(profile)
+app.command("verify")(verify)
 app.command("import")(import_profile)
 app.command("export")(export)
 app.command("schema")(schema)

@@ -16,6 +16,7 @@ FAILED = 1
 BAD_INPUT = 2
 INFEASIBLE = 3
 NO_SOLUTION = 4
+DIFFERENT = 5
 
 Parameters = ParamSpec("Parameters")
 

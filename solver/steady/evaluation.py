@@ -238,12 +238,18 @@ class SteadyEvaluator:
         """Describe a tensor, and its gradient where it has one."""
         edges, tensors = self._menu.instance.edges, self._problem.model.tensors
         given = None if tensors is None else tensors[number]
-        shape, dtype = (None, None) if given is None else (given.shape, given.dtype)
-        name, forward = edges.names[number], int(edges.forward_bytes[number])
-        found = [CrossingTensor(name=name, bytes=forward, shape=shape, dtype=dtype)]
+        found = [
+            CrossingTensor(
+                name=edges.names[number],
+                bytes=int(edges.forward_bytes[number]),
+                shape=None if given is None else given.shape,
+                dtype=None if given is None else given.dtype,
+                stride=None if given is None else given.stride,
+            )
+        ]
         if edges.backward_bytes[number]:
-            back = int(edges.backward_bytes[number])
-            found.append(CrossingTensor(name=name, bytes=back, shape=shape, dtype=dtype, direction="backward"))
+            back = {"bytes": int(edges.backward_bytes[number]), "direction": "backward"}
+            found.append(found[0].model_copy(update=back))
         return found
 
 

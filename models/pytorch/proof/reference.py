@@ -1,0 +1,78 @@
+"""Runs the unsplit model, microbatch by microbatch, and keeps what the stages must reach."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from partita.models.pytorch.capturing import Capture
+from partita.models.pytorch.exporting import user_name
+from partita.models.pytorch.proof.data import microbatch, tensors_of
+from partita.models.pytorch.split.draws import Moment
+from partita.models.pytorch.split.partition import partition
+from partita.models.pytorch.split.stage import StageOptions, build_stage
+
+LEARNING_RATE = 0.01
+"""Of plain stochastic gradient descent, in which a step is as exact as its gradients."""
+
+
+def step_file(folder: Path, step: int) -> Path:
+    """Name the file with what an iteration must give."""
+    return folder / f"step-{step}.pt"
+
+
+def is_random(capture: Capture) -> bool:
+    """Tell whether some operation of the model is random."""
+    return any(operation.random for operation in capture.graph.operations.values())
+
+
+def run_reference(capture: Capture, folder: Path, *, steps: int, num_microbatches: int) -> None:
+    """Train the unsplit model and write for each iteration losses, gradients, buffers and then the new parameters.
+
+    It is the user's own module. Only where operations are random it is the captured graph as a whole, with the same
+    seed for every operation as the stages have.
+
+    Parameters
+    ----------
+    capture
+        The model.
+    folder
+        Where the files go.
+    steps, num_microbatches
+        How many iterations, and how many microbatches each has.
+    """
+    moment = Moment()
+    run = _seeded(capture, moment) if is_random(capture) else capture.program
+    trained = {user_name(name): each for name, each in capture.program.named_parameters() if each.requires_grad}
+    optimizer = torch.optim.SGD(trained.values(), lr=LEARNING_RATE)
+    for step in range(steps):
+        optimizer.zero_grad(set_to_none=True)
+        losses = {}
+        moment.iteration = step
+        for number in range(num_microbatches):
+            moment.microbatch = number
+            loss = run(*microbatch(capture.inputs, step, number))
+            (loss / num_microbatches).backward()
+            losses[str(number)] = loss.detach()
+        reached = {
+            "losses": losses,
+            "gradients": {name: each.grad.clone() for name, each in trained.items() if each.grad is not None},
+            "buffers": {user_name(name): each.clone() for name, each in capture.program.named_buffers()},
+        }
+        optimizer.step()
+        reached["parameters"] = {name: each.detach().clone() for name, each in trained.items()}
+        torch.save(reached, step_file(folder, step))
+
+
+def _seeded(capture: Capture, moment: Moment) -> Callable[..., torch.Tensor]:
+    """Give the whole graph as one stage."""
+    graph, layers = capture.graph, capture.layers
+    whole = partition(graph, layers, [[layer.name for layer in layers]])
+    stage = build_stage(graph, whole, 0, StageOptions(moment))
+
+    def run(*inputs: Any) -> torch.Tensor:
+        result: torch.Tensor = stage.module(*tensors_of(inputs))
+        return result
+
+    return run

@@ -1,0 +1,58 @@
+"""What of a plan is needed to run it: layers of the stages, orders of the ranks, and which process is which rank."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from partita.models.actions import Action
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """A plan as it runs.
+
+    Attributes
+    ----------
+    stages
+        The names of the layers of every stage.
+    orders
+        The actions of every rank.
+    places
+        For every rank the number of the process that is it: the list for ``new_group(sort_ranks=False)``.
+    recomputed
+        The layers that run again in the backward pass instead of keeping what they need for it.
+    """
+
+    stages: tuple[tuple[str, ...], ...]
+    orders: tuple[tuple[Action, ...], ...]
+    places: tuple[int, ...]
+    recomputed: frozenset[str] = frozenset()
+
+    @property
+    def num_microbatches(self) -> int:
+        """How many microbatches an iteration has."""
+        return 1 + max(action.microbatch for order in self.orders for action in order)
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether some backward passes are split into input and weight gradient."""
+        return any(action.kind == "W" for order in self.orders for action in order)
+
+    @property
+    def rank_of(self) -> tuple[int, ...]:
+        """The rank of every stage."""
+        found = {action.stage: rank for rank, order in enumerate(self.orders) for action in order}
+        return tuple(found[stage] for stage in range(len(self.stages)))
+
+
+def places_of(devices: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
+    """Give the process of every rank: used devices are numbered in the order of the cluster.
+
+    Parameters
+    ----------
+    devices
+        The device of every rank.
+    known
+        All devices in the order of the cluster.
+    """
+    used = sorted(devices, key=list(known).index)
+    return tuple(used.index(each) for each in devices)

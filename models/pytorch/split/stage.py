@@ -1,0 +1,239 @@
+"""The module of a stage: its operations, and what it receives and sends."""
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from partita.models.pytorch.layers import CapturedLayer
+from partita.models.pytorch.recording import read_attribute
+from partita.models.pytorch.records import CapturedGraph
+from partita.models.pytorch.segments import entering, leaving, result_of
+from partita.models.pytorch.split.draws import Moment, Seeded
+from partita.models.pytorch.split.partition import Partition
+from partita.models.pytorch.split.wire import Wire, wire_of
+
+
+@dataclass(frozen=True)
+class StageModule:
+    """A stage as a module.
+
+    Attributes
+    ----------
+    index
+        Which stage.
+    module
+        Takes what is received, one by one; gives a tuple of what is sent or, on the last stage, the loss. It holds the
+        user's parameters and buffers themselves, those that it reads and no others.
+    received, sent
+        What enters and leaves it; on the first stage the inputs of the model, on the last the loss.
+    separable
+        Whether input and weight gradients can be computed one after the other: everything that it sends with a gradient
+        depends on something received with one.
+    """
+
+    index: int
+    module: torch.nn.Module
+    received: tuple[Wire, ...]
+    sent: tuple[Wire, ...]
+    separable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """How stages are built.
+
+    Attributes
+    ----------
+    moment
+        Where the rank stands, for random operations.
+    splits_backward
+        Whether backward passes are split, for which torch detaches in place what a stage sends.
+    recomputed
+        The names of the layers that run again in the backward pass.
+    """
+
+    moment: Moment
+    splits_backward: bool = False
+    recomputed: frozenset[str] = frozenset()
+
+
+def build_stage(graph: CapturedGraph, parts: Partition, index: int, options: StageOptions) -> StageModule:
+    """Build one stage.
+
+    Parameters
+    ----------
+    graph, parts, index
+        The captured graph, its stages, and which of them.
+    options
+        How it runs.
+    """
+    last = index == parts.num_stages - 1
+    received = tuple(graph.inputs if index == 0 else parts.crossing[index - 1])
+    sent = (result_of(graph),) if last else parts.crossing[index]
+    builder = _Builder(graph, parts.layers[index], options)
+    if index == 0:
+        wires = tuple(_as_given(wire_of(graph.values[name])) for name in received)
+    else:
+        wires = tuple(wire_of(graph.values[name]) for name in received)
+    builder.receive(wires)
+    builder.run()
+    out = tuple(wire_of(graph.values[name]) for name in sent)
+    module = builder.give_loss(sent[0]) if last else builder.send(out)
+    return StageModule(index, module, wires, out, builder.separable(received, sent))
+
+
+def unviewed(tensor: torch.Tensor) -> torch.Tensor:
+    """Give a tensor that is no view; some kernels give views of memory that nothing else has."""
+    return tensor.clone() if tensor._is_view() else tensor
+
+
+def _as_given(wire: Wire) -> Wire:
+    """Take an input of the model as it is given, whatever its layout."""
+    plain = tuple(range(len(wire.order)))
+    shape = tuple(wire.shape[place] for place in wire.back)
+    return Wire(wire.name, plain, shape, wire.dtype, wire.requires_grad, False)
+
+
+class _Recomputed(torch.nn.Module):
+    """A layer that keeps its inputs alone and runs again in the backward pass, with the same random numbers."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """Run it; random operations have seeds of their own, so that no random state has to be kept."""
+        return checkpoint(self.module, *inputs, use_reentrant=False, preserve_rng_state=False)
+
+
+class _Builder:
+    """Writes the graph of a stage, or of a layer that runs again."""
+
+    def __init__(self, graph: CapturedGraph, layers: tuple[CapturedLayer, ...], options: StageOptions) -> None:
+        self._graph = graph
+        self._layers = layers
+        self._options = options
+        self._own = {name for layer in layers for name in layer.operations}
+        self._all = self._own | {name for layer in layers for name in layer.repeated}
+        self._written = {number for name in self._all for number in graph.operations[name].written}
+        self._saved = {number for name in self._own for number in graph.operations[name].saved}
+        self._sharers = Counter(value.storage for value in graph.values.values())
+        self._part = torch.fx.Graph()
+        self._nodes: dict[str, Any] = {}
+        self._held: dict[str, Any] = {}
+
+    def receive(self, wires: Iterable[Wire]) -> None:
+        """Take what is received; nothing is written to it."""
+        wires = tuple(wires)
+        for wire in wires:
+            self._nodes[wire.name] = self._part.placeholder(wire.name)
+        for wire in wires:
+            if wire.permuted:
+                self._nodes[wire.name] = self._call(torch.permute, self._nodes[wire.name], wire.back)
+            if self._graph.values[wire.name].storage in self._written:
+                self._nodes[wire.name] = self._call(torch.clone, self._nodes[wire.name])
+
+    def run(self) -> None:
+        """Copy the operations in the order of the graph; layers that run again come as a whole."""
+        again = [layer for layer in self._layers if layer.name in self._options.recomputed]
+        layer_of = {name: layer for layer in again for name in layer.operations}
+        kept = [layer for layer in self._layers if layer not in again]
+        names = {name for layer in kept for name in (*layer.operations, *layer.repeated)}
+        nodes = [each for each in self._graph.module.graph.nodes if each.op == "call_function"]
+        if not again:
+            order: Sequence[Sequence[torch.fx.Node]] = [nodes]
+        else:
+            sources = {name for layer in kept for name in layer.repeated}
+            order = [[each for each in nodes if each.name in sources]]
+            order += [[each for each in nodes if each.name in layer.operations] for layer in self._layers]
+        for part in order:
+            layer = layer_of.get(part[0].name) if part else None
+            if layer is not None:
+                self._call_again(layer)
+                continue
+            for node in part:
+                if node.name in names:
+                    self._copy(node)
+
+    def _call_again(self, layer: CapturedLayer) -> None:
+        """Call a layer that runs again in the backward pass."""
+        inputs = entering(self._graph, {*layer.operations, *layer.repeated})
+        outputs = leaving(self._graph, layer.operations, layer.repeated)
+        inner = _Builder(self._graph, (layer,), replace(self._options, recomputed=frozenset()))
+        inner.receive(_as_given(wire_of(self._graph.values[name])) for name in inputs)
+        inner.run()
+        place = f"recomputed_{len(self._held)}"
+        self._held[place] = _Recomputed(inner.give(outputs))
+        result = self._part.call_module(place, tuple(self._nodes[name] for name in inputs))
+        for position, name in enumerate(outputs):
+            self._nodes[name] = self._call(operator.getitem, result, position)
+
+    def _copy(self, node: torch.fx.Node) -> None:
+        for read in node.all_input_nodes:
+            if read.op == "get_attr" and read.name not in self._nodes:
+                self._nodes[read.name] = self._part.node_copy(read)
+                self._held[str(read.target)] = read_attribute(self._graph.module, read)
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: self._nodes[each.name])
+        if self._graph.operations[node.name].random:
+            place = f"seeded_{node.name}"
+            self._held[place] = Seeded(node.target, node.name, self._options.moment, self._graph.device)
+            self._nodes[node.name] = self._part.call_module(place, args, kwargs)
+        else:
+            self._nodes[node.name] = self._part.node_copy(node, lambda each: self._nodes[each.name])
+
+    def send(self, wires: tuple[Wire, ...]) -> torch.nn.Module:
+        """Give what leaves the stage, each in the form in which it is sent."""
+        sent = []
+        for wire in wires:
+            node = self._nodes[wire.name]
+            if wire.permuted:
+                node = self._call(torch.permute, node, wire.order)
+            if wire.copied or self._must_copy(wire):
+                node = self._call(torch.clone, node, memory_format=torch.contiguous_format)
+            elif self._options.splits_backward:
+                node = self._call(unviewed, node)
+            sent.append(node)
+        return self._finish(tuple(sent))
+
+    def _must_copy(self, wire: Wire) -> bool:
+        """Tell whether a value cannot be sent itself.
+
+        Parameters and buffers may change while they are sent. With a split backward pass torch detaches in place what
+        was sent, which neither a view nor anything that the backward pass still needs allows.
+        """
+        value = self._graph.values[wire.name]
+        if value.storage in self._graph.held_storages:
+            return True
+        if not self._options.splits_backward:
+            return False
+        read_here = any(reader in self._own for reader in self._graph.readers[wire.name])
+        return read_here or value.storage in self._saved or self._sharers[value.storage] > 1
+
+    def give_loss(self, name: str) -> torch.nn.Module:
+        """Give the loss alone."""
+        return self._finish(self._nodes[name])
+
+    def give(self, names: Iterable[str]) -> torch.nn.Module:
+        """Give values as they are."""
+        return self._finish(tuple(self._nodes[name] for name in names))
+
+    def separable(self, received: Iterable[str], sent: Iterable[str]) -> bool:
+        """Tell whether all that is sent with a gradient depends on something received with one."""
+        values, operations = self._graph.values, self._graph.operations
+        reached = {name for name in received if values[name].requires_grad}
+        for name in (each for each in operations if each in self._own):
+            if operations[name].requires_grad and not reached.isdisjoint(operations[name].inputs):
+                reached.add(name)
+        return all(name in reached for name in sent if values[name].requires_grad)
+
+    def _call(self, function: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        return self._part.call_function(function, args, kwargs)
+
+    def _finish(self, result: Any) -> torch.fx.GraphModule:
+        self._part.output(result)
+        return torch.fx.GraphModule(self._held, self._part)
