@@ -2,13 +2,14 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from partita.service.commands.bar import bar
 from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded, say
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def profile(
 
     ready(captured.outline())  # so that a bad option is refused before anything is measured
     name = Path(model).name  # without the folders, for a file
-    with _bar() as on_round, _explaining_policies(), redirect_stdout(sys.stderr):
+    with bar("measuring layers") as on_round, _explaining_policies(), redirect_stdout(sys.stderr):
         if roofline is None:
             measured = captured.profile(name=name, repetitions=repetitions, policies=policies, on_round=on_round)
         else:
@@ -209,20 +210,3 @@ def _of(part: float, whole: float) -> str:
     from partita.service.reports.wording import percent
 
     return percent(part / whole) if whole else "none"
-
-
-@contextmanager
-def _bar() -> "Iterator[Callable[[int, int], None]]":
-    """Show how many measurements are done on standard error, where that is a terminal; nothing is left of it."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    bar = Progress(
-        TextColumn("measuring layers"), BarColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    )
-    task = bar.add_task("", total=None)
-    with bar:
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from partita.service.commands.bar import bar
 from partita.service.commands.failures import BAD_INPUT, DIFFERENT, FAILED, Debug, Stopped, guarded
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ def _verified(captured: "Capture", plan: "RunPlan", model: str, *, steps: int, t
     from partita.models.pytorch.split.partition import CannotSplit
 
     try:
-        return verify(captured, plan, steps=steps, time_limit_s=time_limit_s)
+        with bar("running stages") as on_round:
+            return verify(captured, plan, steps=steps, time_limit_s=time_limit_s, on_round=on_round)
     except CannotSplit as error:
         raise Stopped(f"{model}: {error}", BAD_INPUT) from error
     except RankFailed as error:

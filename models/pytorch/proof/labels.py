@@ -9,7 +9,8 @@ import torch.distributed as dist
 from partita.models.pytorch.split.runtime import Stage
 
 Watch = Any
-"""An array in shared memory: the stage, the kind of action and the microbatch that a rank has begun last."""
+"""An array in shared memory: the stage, the kind of action and the microbatch that a rank has begun last, and how many
+actions it has begun."""
 
 KINDS = "FBIW"
 ANY = -1
@@ -97,7 +98,7 @@ class LabeledStage(Stage):
         self._labels.clear()
 
     def _begin(self, kind: str, microbatch: int) -> None:
-        self._watch[:] = (self.stage_index, KINDS.index(kind), microbatch)
+        self._watch[:] = (self.stage_index, KINDS.index(kind), microbatch, self._watch[3] + 1)
 
     def _label(self, came_from: tuple[int, int], place: int) -> torch.Tensor:
         return torch.tensor([*came_from, place])

@@ -1,5 +1,6 @@
 """Runs a function in several processes at once and reports the first real failure, whatever happens to them."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -17,6 +18,8 @@ import torch
 
 GRACE_S = 2.0
 """How long others may still say what is wrong with them after a first failure: often that is the cause."""
+TICK_S = 0.2
+"""How often it is looked whether the time is over."""
 _PEER = ("Connection closed by peer", "reset by peer", "Connection refused", "Broken pipe", "Timed out waiting")
 """What a process says when another one is gone."""
 
@@ -43,7 +46,11 @@ class _Failure:
 
 
 def run_processes(
-    functions: Sequence[Callable[[], Any]], *, deadline: float, doing: Callable[[int], str] = lambda number: ""
+    functions: Sequence[Callable[[], Any]],
+    *,
+    deadline: float,
+    doing: Callable[[int], str] = lambda number: "",
+    on_wait: Callable[[], None] = lambda: None,
 ) -> list[Any]:
     """Run each function in a copy of this process, and give their results.
 
@@ -57,6 +64,8 @@ def run_processes(
         Of ``time.monotonic``; all processes are killed then.
     doing
         Says what process number n has begun last.
+    on_wait
+        Is called again and again while they run.
 
     Raises
     ------
@@ -77,7 +86,11 @@ def run_processes(
             pipes.append(ours)
             processes.append(process)
         try:
-            results = _collect(pipes, processes, deadline, Path(folder), doing)
+            collected = _Collected(pipes, processes, Path(folder))
+            while not collected.complete:
+                on_wait()
+                collected.wait(deadline, doing)
+            results = collected.results(doing)
         finally:
             for process in processes:
                 process.kill()
@@ -85,32 +98,48 @@ def run_processes(
         return results
 
 
-def _collect(
-    pipes: list[Connection], processes: list[Any], deadline: float, folder: Path, doing: Callable[[int], str]
-) -> list[Any]:
-    """Wait for results until all are there, or one of the processes has failed."""
-    results: dict[int, Any] = {}
-    failures: dict[int, _Failure] = {}
-    while len(results) + len(failures) < len(pipes):
-        waiting = [number for number in range(len(pipes)) if number not in results and number not in failures]
-        ready = wait([pipes[number] for number in waiting], timeout=max(0.0, deadline - time.monotonic()))
-        if not ready:
-            if not failures:
-                raise RankFailed(_late(waiting, doing))
-            break
+class _Collected:
+    """What processes have said so far."""
+
+    def __init__(self, pipes: list[Connection], processes: list[Any], folder: Path) -> None:
+        self._pipes = pipes
+        self._processes = processes
+        self._folder = folder
+        self._results: dict[int, Any] = {}
+        self._failures: dict[int, _Failure] = {}
+        self._until: float | None = None  # when failures are no longer waited for
+
+    @property
+    def _waiting(self) -> list[int]:
+        return [each for each in range(len(self._pipes)) if each not in self._results and each not in self._failures]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all have said something, or one has said why there will be no results."""
+        known = any(not each.is_echo for each in self._failures.values())
+        late = self._until is not None and time.monotonic() >= self._until
+        return known or late or not self._waiting
+
+    def wait(self, deadline: float, doing: Callable[[int], str]) -> None:
+        """Wait a moment for what others say."""
+        waiting = self._waiting
+        ready = wait([self._pipes[number] for number in waiting], timeout=TICK_S)
         for number in waiting:
-            if pipes[number] in ready:
-                heard = _heard(pipes[number], processes[number], folder / f"{number}")
-                (failures if isinstance(heard, _Failure) else results)[number] = heard
-        if failures:
-            deadline = min(deadline, time.monotonic() + GRACE_S)
-            if any(not each.is_echo for each in failures.values()):
-                break
-    if failures:
-        number, first = min(failures.items(), key=lambda each: (each[1].is_echo, each[0]))
-        began = doing(number)
-        raise RankFailed(f"rank {number}{f', {began}' if began else ''}: {first.text}", first.kind)
-    return [results[number] for number in range(len(pipes))]
+            if self._pipes[number] in ready:
+                heard = _heard(self._pipes[number], self._processes[number], self._folder / f"{number}")
+                (self._failures if isinstance(heard, _Failure) else self._results)[number] = heard
+        if self._failures and self._until is None:
+            self._until = time.monotonic() + GRACE_S
+        if not ready and not self._failures and time.monotonic() >= deadline:
+            raise RankFailed(_late(waiting, doing))
+
+    def results(self, doing: Callable[[int], str]) -> list[Any]:
+        """Give all results."""
+        if self._failures:
+            number, first = min(self._failures.items(), key=lambda each: (each[1].is_echo, each[0]))
+            began = doing(number)
+            raise RankFailed(f"rank {number}{f', {began}' if began else ''}: {first.text}", first.kind)
+        return [self._results[number] for number in range(len(self._pipes))]
 
 
 def _heard(pipe: Connection, process: Any, errors: Path) -> Any:
@@ -136,6 +165,7 @@ def _child(function: Callable[[], Any], pipe: Connection, errors: Path) -> None:
     with open(errors, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    logging.disable(logging.CRITICAL)  # its handlers may hold what this process has lost
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     try:

@@ -27,7 +27,7 @@ def is_random(capture: Capture) -> bool:
     return any(operation.random for operation in capture.graph.operations.values())
 
 
-def run_reference(capture: Capture, folder: Path, *, steps: int, num_microbatches: int) -> None:
+def run_reference(capture: Capture, folder: Path, watch: Any, *, steps: int, num_microbatches: int) -> None:
     """Train the unsplit model and write for each iteration losses, gradients, buffers and then the new parameters.
 
     It is the user's own module. Only where operations are random it is the captured graph as a whole, with the same
@@ -39,6 +39,8 @@ def run_reference(capture: Capture, folder: Path, *, steps: int, num_microbatche
         The model.
     folder
         Where the files go.
+    watch
+        An array in shared memory whose last element counts microbatches.
     steps, num_microbatches
         How many iterations, and how many microbatches each has.
     """
@@ -55,6 +57,7 @@ def run_reference(capture: Capture, folder: Path, *, steps: int, num_microbatche
             loss = run(*microbatch(capture.inputs, step, number))
             (loss / num_microbatches).backward()
             losses[str(number)] = loss.detach()
+            watch[-1] += 1
         reached = {
             "losses": losses,
             "gradients": {name: each.grad.clone() for name, each in trained.items() if each.grad is not None},

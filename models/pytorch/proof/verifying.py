@@ -22,6 +22,7 @@ from partita.models.pytorch.proof.reference import LEARNING_RATE, is_random, run
 from partita.models.pytorch.split.partition import CannotSplit, partition
 from partita.models.pytorch.split.pipeline import RankPipeline, materialize
 from partita.models.pytorch.split.plan import RunPlan
+from partita.models.pytorch.timing import OnRound
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,14 @@ class Verification:
         return largest(self.differences)
 
 
-def verify(capture: Capture, plan: RunPlan, *, steps: int = 2, time_limit_s: float = 300.0) -> Verification:
+def verify(
+    capture: Capture,
+    plan: RunPlan,
+    *,
+    steps: int = 2,
+    time_limit_s: float = 300.0,
+    on_round: OnRound = lambda done, total: None,
+) -> Verification:
     """Run the stages of a plan and the unsplit model with the same data, each in processes of its own on the CPU.
 
     Every iteration starts from the same parameters, so that rounding does not add up; buffers go on. All that a rank
@@ -66,6 +74,8 @@ def verify(capture: Capture, plan: RunPlan, *, steps: int = 2, time_limit_s: flo
         How many iterations.
     time_limit_s
         After so many seconds everything is stopped.
+    on_round
+        Is told how many microbatches and actions have begun, of how many.
 
     Raises
     ------
@@ -80,19 +90,24 @@ def verify(capture: Capture, plan: RunPlan, *, steps: int = 2, time_limit_s: flo
     if not parts.owners:
         raise CannotSplit("no parameter is trained, so that there are no gradients to compare; train one")
     deadline = time.monotonic() + time_limit_s
-    watches = [RawArray("i", [-1, -1, -1]) for _ in plan.orders]
+    *watches, first = (RawArray("i", [-1, -1, -1, 0]) for _ in range(len(plan.orders) + 1))
+    total = steps * (plan.num_microbatches + sum(len(order) for order in plan.orders))
+
+    def tell() -> None:
+        on_round(sum(watch[-1] for watch in (first, *watches)), total)
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        unsplit = partial(run_reference, capture, folder, steps=steps, num_microbatches=plan.num_microbatches)
+        unsplit = partial(run_reference, capture, folder, first, steps=steps, num_microbatches=plan.num_microbatches)
         try:
-            run_processes([unsplit], deadline=deadline)
+            run_processes([unsplit], deadline=deadline, on_wait=tell)
         except RankFailed as error:
             raise RankFailed(str(error).replace("rank 0", "the unsplit model", 1), error.kind) from None
         ranks = [
             partial(_run_rank, capture, plan, folder, steps, place, watch, time_limit_s)
             for place, watch in zip(plan.places, watches, strict=True)
         ]
-        found = run_processes(ranks, deadline=deadline, doing=lambda number: _last(watches[number]))
+        found = run_processes(ranks, deadline=deadline, doing=lambda number: _last(watches[number]), on_wait=tell)
         differences = [each for rank in found for each in rank]
         differences += _unreached(folder, differences, steps)
     return Verification(tuple(differences), is_random(capture))
@@ -100,7 +115,7 @@ def verify(capture: Capture, plan: RunPlan, *, steps: int = 2, time_limit_s: flo
 
 def _last(watch: Watch) -> str:
     """Say what a rank has begun last."""
-    stage, kind, number = watch
+    stage, kind, number, _ = watch
     return "" if stage < 0 else f"{stage}{KINDS[kind]}{number}"
 
 

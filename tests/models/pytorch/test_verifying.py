@@ -1,5 +1,6 @@
 """Stages of a plan against the unsplit model, each rank a process of its own; and faults that must be found."""
 
+import faulthandler
 import os
 import time
 from collections.abc import Callable
@@ -94,7 +95,7 @@ def test_recomputed_layers_compute_the_same(case: str) -> None:
     captured = captured_of(case, "blocks")
     names = [layer.name for layer in captured.layers]
     plan = plans.run_plan(captured.layers, [2], "1f1b", recomputed=names[1:-1])
-    check(captured, plan, to_the_bit=case not in SUMMED)
+    check(captured, plan, to_the_bit=False)  # a layer that runs again adds up gradients in another order
 
 
 def changed(change: Callable[[Any], None]) -> Callable[..., Any]:
@@ -196,11 +197,16 @@ def raise_error() -> None:
     raise ValueError("no such word")
 
 
+def abort() -> None:
+    faulthandler.disable()  # pytest's, which would write to the terminal
+    os.abort()
+
+
 @pytest.mark.parametrize(
     ("act", "words"),
     [
         (raise_error, "rank 1, 1F2: ValueError: no such word"),
-        (os.abort, "rank 1, 1F2: was killed by SIGABRT"),
+        (abort, "rank 1, 1F2: was killed by SIGABRT"),
         (lambda: os._exit(3), "rank 1, 1F2: ended with exit code 3"),
         (lambda: time.sleep(99), "not ended in time, so that all were stopped: .*rank 1 began 1F2 last"),
     ],
