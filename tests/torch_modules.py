@@ -223,6 +223,10 @@ TRAINED: dict[str, Callable[[], tuple[Any, ...]]] = {
     "sorted": sorted_case,
     "layouts": lambda: (Layouts(), (torch.randn(2, 4, 8), torch.randn(2, 3, 5, 5))),
     "noisy": lambda: (Noisy(), (torch.randn(5, 6),)),
+    "packed": lambda: (
+        nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
+        (torch.randn(2, 4, 8), torch.randn(2, 3, 8)),
+    ),
     "bfloat16": lambda: (Gpt().to(torch.bfloat16), tokens()),
     "bfloat16_resnet": lambda: (ResNet().to(torch.bfloat16), (torch.randn(2, 3, 6, 6).to(torch.bfloat16),)),
 }

@@ -102,12 +102,13 @@ def _holders(
     graph: CapturedGraph, layers: Sequence[CapturedLayer], states: Sequence[State]
 ) -> list[tuple[State, list[str]]]:
     """Give for parameters or buffers the layers that read them, those that repeat a source that reads one too."""
-    readers: dict[int, list[str]] = {}
+    readers: dict[str, list[str]] = {}
     for layer in layers:
-        touched = {number for name in (*layer.operations, *layer.repeated) for number in graph.operations[name].touched}
-        for number in touched & graph.held_storages:
-            readers.setdefault(number, []).append(layer.name)
-    return [(state, readers[state.storage]) for state in states if state.storage in readers]
+        own = [graph.operations[name] for name in (*layer.operations, *layer.repeated)]
+        for name in {name for each in own for name in (*each.parameters, *each.buffers)}:
+            readers.setdefault(name, []).append(layer.name)
+    known = {state.storage: name for name, state in (*graph.parameters.items(), *graph.buffers.items())}
+    return [(state, readers[known[state.storage]]) for state in states if known[state.storage] in readers]
 
 
 def _pairs(layers: Sequence[CapturedLayer], timings: Timings) -> list[tuple[CapturedLayer, LayerTiming]]:

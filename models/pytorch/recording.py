@@ -193,7 +193,8 @@ class _Run:
     ) -> None:
         made = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         read, results = ({self.storages.number(tensor) for tensor in each} for each in (given, made))
-        held = sorted((read | results) & set(self._held))
+        got = (self.results[each.name] for each in node.all_input_nodes if each.op == "get_attr")
+        held = sorted({self.storages.number(each) for each in got if isinstance(each, torch.Tensor)})
         calls = _calls(node)
         inside = calls[:1] != () and calls[0].path == MODULE
         self.operations[node.name] = Operation(

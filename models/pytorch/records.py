@@ -63,7 +63,8 @@ class Operation:
     inputs
         The nodes it reads: operations and inputs of the model.
     parameters, buffers
-        Those it reads, by their names in the module; the first name where one tensor has several.
+        Those it reads itself, by their names in the module; the first name where one tensor has several. What reads a
+        view that another operation makes of one is not counted: on another stage it gets a copy.
     touched, written, saved
         The storages it reads or makes, changes in place, and keeps for the backward pass.
     random

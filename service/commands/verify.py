@@ -74,6 +74,7 @@ def _plan(file: "AnswerFile", cut: str | None) -> "RunPlan":
     """Take from an answer what is needed to run its plan, or other stages under the same schedule."""
     from partita.models.errors import InvalidInput
     from partita.models.pytorch.split.plan import RunPlan, places_of
+    from partita.models.writers.plan import cluster_devices
     from partita.service.reports.rank_orders import actions_of, rank_orders
     from partita.solver.layout import pipeline_of
 
@@ -95,8 +96,7 @@ def _plan(file: "AnswerFile", cut: str | None) -> "RunPlan":
             raise Stopped(f"--cut: {error.faults[0].detail}", BAD_INPUT) from None
     places = tuple(range(len(orders)))
     if len(orders) == len(devices):
-        known = [f"{node.name}:{each}" for node in file.problem.cluster.expanded_nodes() for each in range(node.count)]
-        places = places_of([devices[rank] for rank in range(len(orders))], known)
+        places = places_of([devices[rank] for rank in range(len(orders))], cluster_devices(file.problem))
     return RunPlan(stages, orders, places, recomputed)
 
 

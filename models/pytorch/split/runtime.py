@@ -9,7 +9,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining._backward import stage_backward_weight
 from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
 
 from partita.models.pytorch.split.draws import Moment
@@ -65,17 +64,6 @@ class Stage(PipelineStage):
         self.moment.microbatch = bwd_chunk_id
         if self.built.separable or self.is_first:
             super().backward_weight_one_chunk(bwd_chunk_id, last_backward=last_backward)
-
-    def backward_maybe_with_nosync(
-        self, backward_type: str, bwd_kwargs: dict[str, Any], last_backward: bool = False
-    ) -> tuple[tuple[torch.Tensor | None, ...], Any]:
-        """Compute gradients; torch frees after each group of weights what another group may need."""
-        if backward_type != "weight":
-            result: tuple[tuple[torch.Tensor | None, ...], Any] = super().backward_maybe_with_nosync(
-                backward_type, bwd_kwargs, last_backward=last_backward
-            )
-            return result
-        return stage_backward_weight(self.submod.parameters(), bwd_kwargs["param_groups"], retain_graph=True), None
 
 
 class Runtime(_PipelineScheduleRuntime):

@@ -33,7 +33,8 @@ class StageModule:
         What enters and leaves it; on the first stage the inputs of the model, on the last the loss.
     separable
         Whether input and weight gradients can be computed one after the other: everything that it sends with a gradient
-        depends on something received with one.
+        depends on something received with one, and every weight is read once, together with something like that. For
+        other stages torch 2.13 loses or repeats gradients, or fails, from one run to the next.
     """
 
     index: int
@@ -223,13 +224,19 @@ class _Builder:
         return self._finish(tuple(self._nodes[name] for name in names))
 
     def separable(self, received: Iterable[str], sent: Iterable[str]) -> bool:
-        """Tell whether all that is sent with a gradient depends on something received with one."""
-        values, operations = self._graph.values, self._graph.operations
+        """Tell whether torch can separate the gradients of inputs and weights without losing any."""
+        values, graph = self._graph.values, self._graph
         reached = {name for name in received if values[name].requires_grad}
-        for name in (each for each in operations if each in self._own):
-            if operations[name].requires_grad and not reached.isdisjoint(operations[name].inputs):
-                reached.add(name)
-        return all(name in reached for name in sent if values[name].requires_grad)
+        readers: Counter[str] = Counter()
+        for operation in (each for name, each in graph.operations.items() if name in self._own):
+            if operation.requires_grad and not reached.isdisjoint(operation.inputs):
+                reached.add(operation.name)
+            trained = [name for name in operation.parameters if graph.parameters[name].trained]
+            if trained and operation.name not in reached:
+                return False
+            readers.update(trained)
+        whole = all(name in reached for name in sent if values[name].requires_grad)
+        return whole and all(count == 1 for count in readers.values())
 
     def _call(self, function: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
         return self._part.call_function(function, args, kwargs)

@@ -15,7 +15,7 @@ wires = pytest.importorskip("partita.models.pytorch.split.wire")
 matching = pytest.importorskip("partita.models.pytorch.matching")
 
 
-def split(case: str, sizes: list[int], depth: str = "blocks") -> tuple[Any, Any]:
+def split(case: str, sizes: list[int], depth: str | int = "blocks") -> tuple[Any, Any]:
     """Capture a module and put so many layers on each stage, and the rest on one more."""
     captured = pytorch.capture(*modules.TRAINED[case](), depth=depth)
     names, stages = [layer.name for layer in captured.layers], []
@@ -71,6 +71,38 @@ def test_stages_hold_the_modules_own_weights() -> None:
     assert not held[1] & (held[0] | held[2])
     assert set().union(*held) == {id(each) for each in module.parameters()}
     assert [len(list(stage.module.buffers())) for stage in stages] == [1, 0, 0]
+
+
+def test_a_view_of_a_weight_is_sent_and_does_not_tie() -> None:
+    """Tests that a stage which reads a part of a weight, taken on a stage before, holds no weight but a tensor."""
+    captured, _ = split("packed", [1], "operations")
+    at = next(n for n, layer in enumerate(captured.layers) if "split_with_sizes_1" in layer.operations) + 1
+    captured, parts = split("packed", [at], "operations")
+    bias = "multihead_attn.in_proj_bias"
+    assert parts.owners[bias] == (0,)
+    assert len({"getitem_2", "getitem_3"} & set(parts.crossing[0])) == 2
+    outline = captured.outline()
+    assert {tensor.name: tensor.producer for tensor in outline.tensors}["getitem_2"] == captured.layers[at - 1].name
+    assert bias not in {weight.name for weight in outline.weights}
+
+
+@pytest.mark.parametrize(
+    ("case", "sizes", "depth", "expected"),
+    [
+        ("gpt", [3, 2], "blocks", [False, True, True]),  # a first stage gets nothing with a gradient
+        ("frozen", [3, 2], "blocks", [True, False, True]),  # nor does one after frozen layers
+        ("noisy", [2], "blocks", [False, False]),  # one norm twice
+        ("packed", [1, 2], 1, [False, True, False]),  # a part of a weight meets what needs no gradient
+    ],
+)
+def test_which_backward_passes_can_be_split(
+    case: str, sizes: list[int], depth: str | int, expected: list[bool]
+) -> None:
+    """Tests that input and weight gradients are only separated where torch does not lose any."""
+    captured, parts = split(case, sizes, depth)
+    options = building.StageOptions(draws.Moment(), splits_backward=True)
+    stages = [building.build_stage(captured.graph, parts, index, options) for index in range(parts.num_stages)]
+    assert [stage.separable for stage in stages] == expected
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 import faulthandler
 import os
+import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,6 +88,35 @@ def test_all_modules_under_all_schedules(case: str, schedule: str) -> None:
             places=[*range(1, ranks), 0],
         )
         check(captured, plan, to_the_bit=case not in SUMMED and schedule != "custom")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_random_partitions(seed: int) -> None:
+    """Tests stages whose layers are not next to each other, under random schedules."""
+    chosen = random.Random(seed)
+    case, kind = chosen.choice([*modules.TRAINED]), chosen.choice(["1f1b", "gpipe", "zb_h2", "zb_v", "interleaved_zb"])
+    captured = captured_of(case)
+    layers, operations = captured.layers, captured.graph.operations
+    num_stages = 3 if kind in ("1f1b", "gpipe", "zb_h2") else 4
+    layer_of = {name: number for number, layer in enumerate(layers) for name in layer.operations}
+    stage_of: list[int] = []
+    while set(stage_of) != set(range(num_stages)):
+        stage_of = []
+        for number, layer in enumerate(layers):
+            read = {layer_of[each] for name in layer.operations for each in operations[name].inputs if each in layer_of}
+            low = max((stage_of[each] for each in read - {number}), default=0)
+            stage_of.append(
+                min(num_stages - 1, max(low, chosen.choice([low, low, number * num_stages // len(layers)])))
+            )
+    plan = replace(
+        plans.run_plan(layers, plans.even(layers, num_stages), kind),
+        stages=tuple(
+            tuple(layer.name for layer, stage in zip(layers, stage_of, strict=True) if stage == wanted)
+            for wanted in range(num_stages)
+        ),
+    )
+    check(captured, plan, to_the_bit=False)
 
 
 @pytest.mark.slow
