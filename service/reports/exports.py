@@ -51,10 +51,10 @@ def _checked(write: Writer) -> Writer:
 
 EXPORTS: dict[str, Writer] = {
     "chrome-trace": _chrome_trace,
+    "contract": _checked(_stage_contract),
     "deepspeed": _checked(write_deepspeed),
     "megatron": _checked(write_megatron),
     "megatron-numbers": _checked(write_megatron_numbers),
-    "stage-contract": _checked(_stage_contract),
     "torch": _checked(_torch),
     "torch-orders": _torch_orders,
     "torchtitan": _checked(write_torchtitan),

@@ -15,10 +15,10 @@ _JSON, _CSV = "application/json", "text/csv"
 
 FORMATS: dict[str, Format] = {
     "chrome-trace": Format("the timeline as trace events, for Perfetto and chrome://tracing", _JSON),
+    "contract": Format("what every stage is given and gives, tensor by tensor", _JSON),
     "deepspeed": Format("a PipelineModule with the bounds of the stages, in Python"),
     "megatron": Format("arguments with --pipeline-model-parallel-layout"),
     "megatron-numbers": Format("arguments with numbers of layers for the first and the last rank"),
-    "stage-contract": Format("what every stage is given and gives, tensor by tensor", _JSON),
     "torch": Format("stages, ranks and orders, for torch.distributed.pipelining", _JSON),
     "torch-orders": Format("the orders of the ranks, for torch.distributed.pipelining", _CSV),
     "torchtitan": Format("options with module_fqns_per_model_part"),

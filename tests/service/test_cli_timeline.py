@@ -161,8 +161,8 @@ def test_formats_that_do_not_exist(file, answer):
     called = partita("export", "perfetto", file(answer))
     assert called.exit_code == 2
     assert called.err == (
-        "partita: there is no format 'perfetto'; the formats are chrome-trace, deepspeed, megatron, megatron-numbers, "
-        "stage-contract, torch, torch-orders, torchtitan, vllm\n"
+        "partita: there is no format 'perfetto'; the formats are chrome-trace, contract, deepspeed, megatron, "
+        "megatron-numbers, torch, torch-orders, torchtitan, vllm\n"
     )
     called = partita("timeline", file(answer), "--format", "pdf")
     assert called.exit_code == 2

@@ -131,7 +131,7 @@ def test_a_problem_is_no_answer(tmp_path):
 
 def test_the_contract_of_stages(planned):
     """Tests the file that says what stages exchange and hold, against the answer that it comes from."""
-    called = partita("export", "stage-contract", f"{planned}/answer.json")
+    called = partita("export", "contract", f"{planned}/answer.json")
     assert called.exit_code == 0, called.err
     contract = validate(Contract, json.loads(called.out))
     answer = validate(Answer, json.loads(Path(f"{planned}/answer.json").read_text()))
@@ -148,7 +148,7 @@ def test_the_contract_of_a_problem_without_tensors(tmp_path):
     """Tests that the contract of a chain says what is known: bytes, and which way."""
     path = tmp_path / "answer.json"
     path.write_bytes(as_bytes(answer_json(training_problem())))
-    called = partita("export", "stage-contract", str(path))
+    called = partita("export", "contract", str(path))
     assert called.exit_code == 0, called.err
     contract = validate(Contract, json.loads(called.out))
     assert len(contract.boundaries) == len(contract.stages) - 1
