@@ -14,7 +14,7 @@ endif
 .PHONY: help demo test test-all check serve bench clean
 
 help:
-	@echo "make demo      plan a GPT of 22 billion parameters through the service and print the plan"
+	@echo "make demo      plan two GPTs through the service, one of them captured from PyTorch, and print the plans"
 	@echo "make serve     start the service on this machine"
 	@echo "make test      run the tests; make test-all: the slow ones too"
 	@echo "make check     run the linters and the type checker"

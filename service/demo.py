@@ -1,6 +1,6 @@
-"""``python -m partita.service.demo``: the whole way once, from a problem in a file to a report, over HTTP.
+"""``python -m partita.service.demo``: the whole way, from problems in files to reports, over HTTP.
 
-It starts the service on a free port, waits until it is alive, sends it a problem, prints the report and stops it.
+It starts the service on a free port, waits until it is alive, sends it the problems, prints the reports and stops it.
 """
 
 import json
@@ -24,7 +24,8 @@ from partita.service.reports.report import print_report
 
 START_S = 30.0
 STOP_S = 15.0
-EXAMPLE = Path("examples") / "gpt-22b.json"
+EXAMPLES = (Path("examples") / "gpt-22b.json", Path("examples") / "pytorch" / "gpt.json")
+"""A model from published figures, and one that was captured and measured by ``partita profile``."""
 
 
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -36,16 +37,16 @@ class DemoFailed(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demonstration with the example, or with the problem in the file named; give the exit code."""
-    path = Path(arguments[0]) if arguments else EXAMPLE
+    """Run the demonstration with the examples, or with the problems in the files named; give the exit code."""
+    paths = [Path(each) for each in arguments] or EXAMPLES
     try:
-        problem = path.read_bytes()
         with service() as url:
-            print(f"POST {url}/v1/plans < {path}\n", flush=True)
-            answer = ask(f"{url}/v1/plans?include=problem", problem)
-        if answer.problem is None or not answer.candidates:
-            raise DemoFailed(f"the answer has no plan: {answer.status}")
-        print_report(answer, answer.problem, sys.stdout, title=path.stem)
+            for number, path in enumerate(paths):
+                print("\n" * (number > 0) + f"POST {url}/v1/plans < {path}\n", flush=True)
+                answer = ask(f"{url}/v1/plans?include=problem", path.read_bytes())
+                if answer.problem is None or not answer.candidates:
+                    raise DemoFailed(f"the answer has no plan: {answer.status}")
+                print_report(answer, answer.problem, sys.stdout, title=path.stem)
     except (DemoFailed, OSError, ValueError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from partita.models.problem import read_problem
+
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
 plans = pytest.importorskip("torch_plans")
 pytorch = pytest.importorskip("partita.models.pytorch")
+matching = pytest.importorskip("partita.models.pytorch.matching")
 proof = pytest.importorskip("partita.models.pytorch.proof")
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -43,6 +46,18 @@ def test_an_example_is_computed_by_its_stages(name: str, monkeypatch: pytest.Mon
     found = proof.verify(captured, plan, steps=1, time_limit_s=120)
     assert not found.wrong
     assert {each.name for each in found.differences if each.absolute} == tied
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_kept_profile_is_that_of_the_module(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that layers, tensors and bytes of the problem beside a script are those of its module now."""
+    kept = read_problem((EXAMPLES / "pytorch" / f"{name}.json").read_bytes()).model
+    found = matching.matched(pytorch.capture(*load(name, monkeypatch).build()), kept).outline()
+    times = {"forward_s", "backward_s", "weight_gradient_s", "workspace_bytes", "options"}
+    for attribute in ("layers", "tensors", "weights", "buffers", "shared_activations"):
+        now, before = (getattr(model, attribute) for model in (found, kept))
+        assert [each.model_dump(exclude=times) for each in now] == [each.model_dump(exclude=times) for each in before]
+    assert all(layer.forward_s > 0 for layer in kept.layers)
 
 
 def test_examples_are_described() -> None:
