@@ -72,32 +72,30 @@ def verify(
 
 def _plan(file: "AnswerFile", cut: str | None) -> "RunPlan":
     """Take from an answer what is needed to run its plan, or other stages under the same schedule."""
+    from partita.models.document import read_json
     from partita.models.errors import InvalidInput
-    from partita.models.pytorch.split.plan import RunPlan, places_of
-    from partita.models.writers.plan import cluster_devices
-    from partita.service.reports.rank_orders import actions_of, rank_orders
+    from partita.models.pytorch.split.plan import RunPlan
+    from partita.models.writers.torch_plan import read_torch
+    from partita.service.reports.exports import EXPORTS
+    from partita.service.reports.rank_orders import actions_of
     from partita.solver.layout import pipeline_of
 
-    candidate = file.candidate
+    problem, candidate = file.problem, file.candidate
     if candidate.schedule.kind == "forward_only":
         raise Stopped(f"{file.name}: forward_only has no gradients to compare; plan for training", BAD_INPUT)
-    stages = tuple(stage.layers for stage in candidate.stages)
-    devices = {stage.rank: stage.devices[0] for stage in candidate.stages}
-    recomputed = frozenset(name for stage in candidate.stages for name in stage.recompute)
     try:
-        orders = rank_orders(file.problem, candidate)
+        plan = RunPlan.of(read_torch(read_json(EXPORTS["torch"](problem, candidate).encode())))
     except InvalidInput as error:
         raise file.refused(error.faults) from None
-    if cut is not None:
-        stages = _stages(file, cut)
-        try:
-            orders = actions_of(pipeline_of(file.problem.configured(candidate), len(stages)))
-        except InvalidInput as error:
-            raise Stopped(f"--cut: {error.faults[0].detail}", BAD_INPUT) from None
-    places = tuple(range(len(orders)))
-    if len(orders) == len(devices):
-        places = places_of([devices[rank] for rank in range(len(orders))], cluster_devices(file.problem))
-    return RunPlan(stages, orders, places, recomputed)
+    if cut is None:
+        return plan
+    stages = _stages(file, cut)
+    try:
+        orders = actions_of(pipeline_of(problem.configured(candidate), len(stages)))
+    except InvalidInput as error:
+        raise Stopped(f"--cut: {error.faults[0].detail}", BAD_INPUT) from None
+    places = plan.places if len(plan.places) == len(orders) else tuple(range(len(orders)))
+    return RunPlan(stages, orders, places, plan.recomputed)
 
 
 def _stages(file: "AnswerFile", cut: str) -> tuple[tuple[str, ...], ...]:

@@ -1,9 +1,10 @@
 """What of a plan is needed to run it: layers of the stages, orders of the ranks, and which process is which rank."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from partita.models.actions import Action
+from partita.models.writers.torch_plan import TorchPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,17 @@ class RunPlan:
         found = {action.stage: rank for rank, order in enumerate(self.orders) for action in order}
         return tuple(found[stage] for stage in range(len(self.stages)))
 
+    @classmethod
+    def of(cls, plan: TorchPlan) -> Self:
+        """Take what is needed from a plan as ``partita export torch`` writes it and ``read_torch`` reads it.
 
-def places_of(devices: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
-    """Give the process of every rank: used devices are numbered in the order of the cluster.
-
-    Parameters
-    ----------
-    devices
-        The device of every rank.
-    known
-        All devices in the order of the cluster.
-    """
-    used = sorted(devices, key=list(known).index)
-    return tuple(used.index(each) for each in devices)
+        Of several replicas it is the first; its processes are numbered from 0 in the order of their ranks.
+        """
+        ranks = plan.groups[0]
+        used = sorted(ranks)
+        return cls(
+            stages=plan.stages,
+            orders=plan.actions,
+            places=tuple(used.index(rank) for rank in ranks),
+            recomputed=frozenset(name for layers in plan.recompute for name in layers),
+        )

@@ -3,9 +3,11 @@
 import faulthandler
 import os
 import random
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +19,9 @@ pytorch = pytest.importorskip("partita.models.pytorch")
 proof = pytest.importorskip("partita.models.pytorch.proof")
 verifying = pytest.importorskip("partita.models.pytorch.proof.verifying")
 runtime = pytest.importorskip("partita.models.pytorch.split.runtime")
-tied = pytest.importorskip("partita.models.pytorch.split.tied")
+split = pytest.importorskip("partita.models.pytorch.split")
+torch_plan = pytest.importorskip("partita.models.writers.torch_plan")
+launching = pytest.importorskip("partita.models.pytorch.proof.launching")
 
 LIMIT_S = 60.0
 SUMMED = {"gpt", "dropout", "evaluation", "reuse", "bfloat16"}
@@ -272,3 +276,42 @@ def test_the_users_module_stays_as_it_is() -> None:
     assert all(each.grad is None for each in module.parameters())
     assert torch.equal(before[0], torch.get_rng_state())
     assert torch.get_num_threads() == before[1]
+
+
+def test_a_training_program_runs_an_exported_plan() -> None:
+    """Tests the way from ``export torch`` to losses and gradients in processes of the user's own."""
+    captured = captured_of("reuse", "blocks")
+    names = [layer.name for layer in captured.layers]
+    exported = {
+        "schedule": "1f1b",
+        "num_microbatches": 2,
+        "devices": ["node0:1", "node0:3"],
+        "groups": [[1, 0]],
+        "stage_to_rank": [0, 1],
+        "stages": [names[:2], names[2:]],
+        "recompute": [[names[1]], []],
+        "orders": ["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"],
+    }
+    plan = split.RunPlan.of(torch_plan.read_torch(exported))
+    assert (plan.places, plan.num_microbatches, plan.recomputed) == ((1, 0), 2, {names[1]})
+    data = [(torch.randn(2, 8),), (torch.randn(2, 8),)]
+    with tempfile.TemporaryDirectory() as folder:
+
+        def train(process: int) -> Any:
+            store = f"file://{folder}/store"
+            torch.distributed.init_process_group("gloo", init_method=store, rank=process, world_size=2)
+            pipeline = split.materialize(captured, plan)
+            losses = pipeline.run(data)
+            return pipeline.rank, [each.item() for each in losses], pipeline.parameters["rep.weight"].grad.tolist()
+
+        functions = [partial(train, process) for process in range(2)]
+        (last, losses, gradient), (first, nothing, same) = launching.run_processes(
+            functions, deadline=time.monotonic() + LIMIT_S
+        )
+    assert (first, last, nothing) == (0, 1, [])
+    expected = [captured.program(*each) for each in data]
+    (sum(expected) / 2).backward()
+    assert losses == [each.item() for each in expected]
+    assert gradient == same
+    wanted = captured.program.module.rep.weight.grad
+    assert torch.allclose(torch.tensor(gradient), wanted, rtol=1e-6, atol=1e-7 * wanted.abs().max().item())
