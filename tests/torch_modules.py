@@ -177,6 +177,18 @@ class Noisy(nn.Module):
         return values + 0.1 * torch.randn_like(values)
 
 
+class Nested(nn.Module):
+    """Inputs and outputs in dictionaries and lists, with a number and nothing among them."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, values: dict[str, Any], scale: float, nothing: None) -> dict[str, Any]:
+        result = self.second(torch.relu(self.first(values["x"])) * scale)
+        return {"sum": [result + values["y"][0]], "mean": result.mean()}
+
+
 def sorted_case() -> tuple[nn.Module, tuple[Any, ...], Callable[[Any], torch.Tensor]]:
     """Give a module with a loss that reads labels from the inputs."""
 
@@ -223,6 +235,7 @@ TRAINED: dict[str, Callable[[], tuple[Any, ...]]] = {
     "sorted": sorted_case,
     "layouts": lambda: (Layouts(), (torch.randn(2, 4, 8), torch.randn(2, 3, 5, 5))),
     "noisy": lambda: (Noisy(), (torch.randn(5, 6),)),
+    "nested": lambda: (Nested(), ({"x": torch.randn(4, 8), "y": [torch.randn(4, 8)]}, 2.0, None)),
     "packed": lambda: (
         nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
         (torch.randn(2, 4, 8), torch.randn(2, 3, 8)),

@@ -120,6 +120,31 @@ def test_verify_refuses(planned, function, options, words):
     assert words in called.err
 
 
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [
+        (lambda original, stage, number: original(stage, number ^ 1), 5, "expected tensor 0 of microbatch 0"),
+        (lambda original, stage, number: 1 / 0, 1, "rank 1, 1F0: ZeroDivisionError"),
+    ],
+    ids=["mixed up", "failed"],
+)
+def test_ranks_that_fail(planned, monkeypatch, fault, code, words):
+    """Tests that a mix-up of microbatches counts as a difference, and any other failure of a rank as one."""
+    runtime = pytest.importorskip("partita.models.pytorch.split.runtime")
+    name = "get_fwd_recv_ops" if code == 5 else "forward_one_chunk"
+    original = getattr(runtime.PipelineStage, name)
+
+    def faulty(self, number, *args, **kwargs):
+        if code == 1 and self.stage_index == 0:
+            return original(self, number, *args, **kwargs)
+        return fault(original, self, number)
+
+    monkeypatch.setattr(runtime.PipelineStage, name, faulty)
+    called = partita("verify", f"{planned}/answer.json", f"{planned}/a_model.py:build")
+    assert (called.exit_code, called.out) == (code, "")
+    assert words in called.err
+
+
 def test_a_problem_is_no_answer(tmp_path):
     """Tests that a file without a plan is refused before any code of the user runs."""
     path = tmp_path / "problem.json"

@@ -2,7 +2,7 @@
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,26 +140,27 @@ class _Builder:
                 self._nodes[wire.name] = self._call(torch.clone, self._nodes[wire.name])
 
     def run(self) -> None:
-        """Copy the operations in the order of the graph; layers that run again come as a whole."""
-        again = [layer for layer in self._layers if layer.name in self._options.recomputed]
-        layer_of = {name: layer for layer in again for name in layer.operations}
-        kept = [layer for layer in self._layers if layer not in again]
-        names = {name for layer in kept for name in (*layer.operations, *layer.repeated)}
-        nodes = [each for each in self._graph.module.graph.nodes if each.op == "call_function"]
-        if not again:
-            order: Sequence[Sequence[torch.fx.Node]] = [nodes]
-        else:
-            sources = {name for layer in kept for name in layer.repeated}
-            order = [[each for each in nodes if each.name in sources]]
-            order += [[each for each in nodes if each.name in layer.operations] for layer in self._layers]
-        for part in order:
-            layer = layer_of.get(part[0].name) if part else None
-            if layer is not None:
+        """Copy the operations in the order of the graph; where layers run again, layer by layer after the sources."""
+        nodes = {
+            str(node.name): node
+            for node in self._graph.module.graph.nodes
+            if node.op == "call_function" and node.name in self._all
+        }
+        again = self._options.recomputed
+        kept = [layer for layer in self._layers if layer.name not in again]
+        if len(kept) == len(self._layers):
+            for node in nodes.values():
+                self._copy(node)
+            return
+        sources = {name for layer in kept for name in layer.repeated}
+        for name in (each for each in nodes if each in sources):
+            self._copy(nodes[name])
+        for layer in self._layers:
+            if layer.name in again:
                 self._call_again(layer)
                 continue
-            for node in part:
-                if node.name in names:
-                    self._copy(node)
+            for name in layer.operations:
+                self._copy(nodes[name])
 
     def _call_again(self, layer: CapturedLayer) -> None:
         """Call a layer that runs again in the backward pass."""
@@ -179,10 +180,10 @@ class _Builder:
             if read.op == "get_attr" and read.name not in self._nodes:
                 self._nodes[read.name] = self._part.node_copy(read)
                 self._held[str(read.target)] = read_attribute(self._graph.module, read)
-        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: self._nodes[each.name])
         if self._graph.operations[node.name].random:
             place = f"seeded_{node.name}"
             self._held[place] = Seeded(node.target, node.name, self._options.moment, self._graph.device)
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: self._nodes[each.name])
             self._nodes[node.name] = self._part.call_module(place, args, kwargs)
         else:
             self._nodes[node.name] = self._part.node_copy(node, lambda each: self._nodes[each.name])
