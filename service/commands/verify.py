@@ -1,6 +1,8 @@
 """``partita verify``."""
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,7 +62,8 @@ def verify(
     plan = _plan(file, cut)
     given = load_model(model)
     try:
-        captured = matched(capture(given.module, given.inputs, given.loss), file.problem.model)
+        with redirect_stdout(sys.stderr):  # what the user's code prints is no part of the report
+            captured = matched(capture(given.module, given.inputs, given.loss), file.problem.model)
     except CannotCapture as error:
         raise Stopped(f"{model}: {error}", BAD_INPUT) from error
     found = _verified(captured, plan, model, steps=steps, time_limit_s=time_limit)

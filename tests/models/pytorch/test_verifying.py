@@ -290,7 +290,7 @@ def test_a_training_program_runs_an_exported_plan() -> None:
         "groups": [[1, 0]],
         "stage_to_rank": [0, 1],
         "stages": [names[:2], names[2:]],
-        "recompute": [[names[1]], []],
+        "recompute": [{names[1]: "full"}, {}],
         "orders": ["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"],
     }
     plan = split.RunPlan.of(torch_plan.read_torch(exported))
