@@ -1,6 +1,9 @@
 """From a request to its response: read the body, solve in a process, and say how it ended."""
 
 import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -18,6 +21,25 @@ from partita.service.solving.work import Task, TaskKind
 CLIENT_GONE = 499
 """Status of a response that nobody reads; for the access log."""
 
+Result = TypeVar("Result")
+
+
+@contextmanager
+def admitted(request: Request) -> Iterator[Solves]:
+    """Count a request while it is under way, and give what solves for it.
+
+    Raises
+    ------
+    Refusal
+        When there is no room for it, or none comes while it waits.
+    """
+    solves: Solves = request.app.state.solves
+    try:
+        with solves.admission():
+            yield solves
+    except Busy as error:
+        raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
+
 
 async def answer_to(request: Request, kind: TaskKind, include_problem: bool) -> Response:
     """Answer a request whose body is to be solved or evaluated.
@@ -28,35 +50,38 @@ async def answer_to(request: Request, kind: TaskKind, include_problem: bool) -> 
         When there is no answer.
     """
     settings: Settings = request.app.state.settings
-    solves: Solves = request.app.state.solves
     try:
-        with solves.admission():
+        with admitted(request) as solves:
             body = await read_body(request, settings)
             task = Task(kind, body, contents=await contents_of(request, body))
-            outcome = await _unlessclient_leaves(request, solves, task)
-    except Busy as error:
-        raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
+            outcome = await unless_client_leaves(request, solves.solve(task))
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
     return _response(outcome, include_problem)
 
 
-async def _unlessclient_leaves(request: Request, solves: Solves, task: Task) -> Outcome:
-    """Solve while the client waits; kill the solve when it leaves."""
-    solving = asyncio.create_task(solves.solve(task))
-    leaving = asyncio.create_task(client_leaves(request))
+async def unless_client_leaves(request: Request, doing: Coroutine[Any, Any, Result]) -> Result:
+    """Do something while the client waits for it, and cancel it when the client leaves.
+
+    Raises
+    ------
+    ClientDisconnect
+        When the client has gone.
+    """
+    working = asyncio.create_task(doing)
+    leaving = asyncio.create_task(_client_leaves(request))
     try:
-        await asyncio.wait((solving, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not solving.done():
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
             raise ClientDisconnect
-        return solving.result()
+        return working.result()
     finally:
-        solving.cancel()
+        working.cancel()
         leaving.cancel()
-        await asyncio.gather(solving, leaving, return_exceptions=True)
+        await asyncio.gather(working, leaving, return_exceptions=True)
 
 
-async def client_leaves(request: Request) -> None:
+async def _client_leaves(request: Request) -> None:
     """Wait until the client has gone; its body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -7,7 +7,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from partita.service.access.quotas import QuotaReached
-from partita.service.api.answering import CLIENT_GONE
+from partita.service.api.answering import CLIENT_GONE, admitted
 from partita.service.api.attaching import batch_with_contents
 from partita.service.api.batch_documents import batch_document, result_line
 from partita.service.api.guard import owner_of
@@ -18,11 +18,10 @@ from partita.service.api.request_body import media_type, read_body
 from partita.service.jobs.batches import AskedBatch, Batch
 from partita.service.jobs.jobs import Jobs
 from partita.service.jobs.records import Conflict, QueueFull, digest_of
-from partita.service.problem_document import BUSY, NOT_FOUND, Refusal
+from partita.service.problem_document import NOT_FOUND, Refusal
 from partita.service.refusals import logged_refusal
 from partita.service.replies import BatchDocument
 from partita.service.settings import Settings
-from partita.service.solving.solves import Busy, Solves
 from partita.service.solving.variants import Split
 from partita.service.solving.work import Task, TaskKind
 
@@ -38,10 +37,9 @@ async def post_batch(request: Request, include: Include = None) -> Response:
     """Take many problems."""
     settings: Settings = request.app.state.settings
     jobs: Jobs = request.app.state.jobs
-    solves: Solves = request.app.state.solves
     key = idempotency_key(request)
     try:
-        with solves.admission():
+        with admitted(request) as solves:
             body = await read_body(request, settings, tuple(KINDS))
             kind = KINDS[media_type(request)]
             outcome = await solves.read(Task(kind, body))
@@ -50,8 +48,6 @@ async def post_batch(request: Request, include: Include = None) -> Response:
         digest = digest_of(kind, body, str(include))
         asked = AskedBatch(owner_of(request), outcome, digest, include == "problem", key)
         batch = await jobs.submit_batch(await batch_with_contents(request, asked))
-    except Busy as error:
-        raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
     except (Conflict, QueueFull, QuotaReached) as error:

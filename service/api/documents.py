@@ -9,17 +9,16 @@ from fastapi.responses import Response
 from starlette.requests import ClientDisconnect
 
 from partita.models.base import Many, Model
-from partita.service.api.answering import CLIENT_GONE
+from partita.service.api.answering import CLIENT_GONE, admitted
 from partita.service.api.guard import owner_of
 from partita.service.api.job_documents import moment
 from partita.service.api.request_body import read_body
 from partita.service.documents.document_store import DocumentStore, Expects, NoRoom, PreconditionFailed, Stored
 from partita.service.jobs.jobs import Jobs
-from partita.service.problem_document import BUSY, INVALID, NOT_AS_EXPECTED, NOT_FOUND, OVER_LIMIT, Place, Refusal
+from partita.service.problem_document import INVALID, NOT_AS_EXPECTED, NOT_FOUND, OVER_LIMIT, Place, Refusal
 from partita.service.refusals import logged_refusal
 from partita.service.solving.outcomes import Answered
 from partita.service.solving.references import NAME, DocumentKind, Reference
-from partita.service.solving.solves import Busy, Solves
 from partita.service.solving.work import Task
 
 
@@ -98,13 +97,10 @@ async def _put(request: Request, kind: DocumentKind, name: str) -> Response:
         detail = "a name is 1 to 100 letters, digits, '.', '_' and '-', the first a letter or digit"
         place = Place(pointer="", detail=detail, code="name", value=name[:80], parameter="name")
         raise Refusal(INVALID, detail, (place,))
-    solves: Solves = request.app.state.solves
     try:
-        with solves.admission():
+        with admitted(request) as solves:
             body = await read_body(request, request.app.state.settings)
             outcome = await solves.read(Task(kind, body))
-    except Busy as error:
-        raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
     if not isinstance(outcome, Answered):

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from partita.service.api.answering import admitted
 from partita.service.api.job_calls import failure_response, job_in
 from partita.service.jobs.jobs import Jobs
 from partita.service.problem_document import CANCELLED, NOT_DONE, NOT_EXPORTABLE, NOT_FOUND, Refusal, places
@@ -12,7 +13,6 @@ from partita.service.refusals import logged_refusal
 from partita.service.reports.formats import FORMATS
 from partita.service.solving.exporting import export_body
 from partita.service.solving.outcomes import Answered, Refused
-from partita.service.solving.solves import Solves
 from partita.service.solving.work import Task
 
 router = APIRouter(include_in_schema=False)
@@ -24,7 +24,6 @@ async def export(
 ) -> Response:
     """Write a plan of a job for another program."""
     jobs: Jobs = request.app.state.jobs
-    solves: Solves = request.app.state.solves
     chosen = FORMATS.get(format)
     if chosen is None:
         raise Refusal(NOT_FOUND, f"there is no format {format[:40]!r}; the formats are {', '.join(FORMATS)}")
@@ -36,7 +35,9 @@ async def export(
     stored = await jobs.answer(found)
     if stored is None:
         raise Refusal(NOT_DONE, f"the job is {found.state}; export its plan when it has succeeded")
-    outcome = await solves.read(Task("export", export_body(format, candidate, stored.answered.with_problem())))
+    body = export_body(format, candidate, stored.answered.with_problem())
+    with admitted(request) as solves:
+        outcome = await solves.read(Task("export", body))
     if isinstance(outcome, Refused):
         reasons = "; ".join(fault.detail for fault in outcome.faults[:1])
         raise Refusal(NOT_EXPORTABLE, f"no {format} of this plan: {reasons}", places(outcome.faults))

@@ -10,22 +10,16 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from partita.service.access.quotas import QuotaReached
-from partita.service.api.answering import CLIENT_GONE, client_leaves
+from partita.service.api.answering import CLIENT_GONE, admitted, unless_client_leaves
 from partita.service.api.attaching import with_contents
 from partita.service.api.guard import owner_of, quota_reached
-from partita.service.api.job_documents import (
-    answer_text,
-    document_of,
-    event,
-    with_answer,
-)
+from partita.service.api.job_documents import answer_text, document_of, event, with_answer
 from partita.service.api.preferences import Preferences, preferences
 from partita.service.api.request_body import read_body
 from partita.service.jobs.jobs import Given, Jobs
 from partita.service.jobs.records import Asked, Conflict, Job, QueueFull
 from partita.service.logs import REQUEST_ID
 from partita.service.problem_document import (
-    BUSY,
     CANCELLED,
     KEY_REUSED,
     MEDIA_TYPE,
@@ -36,7 +30,6 @@ from partita.service.problem_document import (
 )
 from partita.service.replies import JobDocument, JobList, State
 from partita.service.settings import Settings
-from partita.service.solving.solves import Busy, Solves
 from partita.service.solving.work import TaskKind
 
 LOOK_S = 0.2
@@ -64,27 +57,24 @@ async def ask(request: Request, kind: TaskKind, include_problem: bool) -> Respon
     """
     settings: Settings = request.app.state.settings
     jobs: Jobs = request.app.state.jobs
-    solves: Solves = request.app.state.solves
     wanted = preferences(request, settings)
     try:
-        with solves.admission():
+        with admitted(request):
             body = await read_body(request, settings)
             asked = Asked(owner_of(request), kind, body, include_problem, wanted.key)
             asked = await with_contents(request, asked)
         given = await jobs.submit(asked, at_once=wanted.wait_s > 0, fresh=wanted.fresh)
-    except Busy as error:
-        raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
     except (Conflict, QueueFull, QuotaReached) as error:
         raise refusal_to_take(error) from None
     try:
-        given = await _unless_client_leaves(request, jobs, given, wanted.wait_s)
+        job = await unless_client_leaves(request, jobs.wait(given.job, wanted.wait_s))
     except ClientDisconnect:
         if wanted.key is None:  # the client does not know the job, and cannot ask for it again
             await jobs.cancel(given.job.id, asked.owner)
         return Response(status_code=CLIENT_GONE)
-    return await _response(jobs, given, wanted, include_problem)
+    return await _response(jobs, Given(job, given.stored), wanted, include_problem)
 
 
 def refusal_to_take(error: Conflict | QueueFull | QuotaReached) -> Refusal:
@@ -94,27 +84,6 @@ def refusal_to_take(error: Conflict | QueueFull | QuotaReached) -> Refusal:
     if isinstance(error, QuotaReached):
         return quota_reached(error, FULL_S)
     return Refusal(QUEUE_FULL, f"{error}; try again later", headers={"Retry-After": str(FULL_S)})
-
-
-async def _unless_client_leaves(request: Request, jobs: Jobs, given: Given, wait_s: float) -> Given:
-    """Wait for a job while the client does.
-
-    Raises
-    ------
-    ClientDisconnect
-        When the client has gone.
-    """
-    waiting = asyncio.create_task(jobs.wait(given.job, wait_s))
-    leaving = asyncio.create_task(client_leaves(request))
-    try:
-        await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
-            raise ClientDisconnect
-        return Given(waiting.result(), given.stored)
-    finally:
-        waiting.cancel()
-        leaving.cancel()
-        await asyncio.gather(waiting, leaving, return_exceptions=True)
 
 
 async def _response(jobs: Jobs, given: Given, wanted: Preferences, include_problem: bool) -> Response:

@@ -255,6 +255,16 @@ def test_too_many_at_once(make_app):
     assert "retry-after" in response.headers
 
 
+def test_exports_are_counted_like_other_requests(make_app):
+    """Tests that a server that has no room writes no plan for another program."""
+    app = make_app(max_waiting=0, solves=1)
+    location = plan(app, as_bytes(chain())).headers["location"]
+    with app.state.solves.admission():
+        response = call(app, "GET", f"{location}/export/deepspeed")
+    document_in(response, 503, "busy")
+    assert call(app, "GET", f"{location}/export/deepspeed").status_code == 200
+
+
 def test_the_root_leads_to_the_docs(make_app):
     """Tests that the address alone shows something."""
     response = call(make_app(), "GET", "/")
