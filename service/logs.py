@@ -7,8 +7,9 @@ so that no text can pass for a line of its own.
 import json
 import logging
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from typing import Any
+
+from partita.service.moments import moment
 
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 """The request that is being answered, where one is."""
@@ -23,7 +24,7 @@ class TextLines(logging.Formatter):
         """Write a record: when, how grave, what, and for which request."""
         lines = [_visible(line) for line in super().format(record).split("\n")]
         request = REQUEST_ID.get()
-        lines[0] = f"{_moment(record)} {record.levelname} {lines[0]}{'' if request is None else f' [{request}]'}"
+        lines[0] = f"{moment(record.created)} {record.levelname} {lines[0]}{'' if request is None else f' [{request}]'}"
         return f"\n{INDENT}".join(lines)
 
 
@@ -33,7 +34,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write a record with the members of its ``fields``."""
         line: dict[str, Any] = {
-            "time": _moment(record),
+            "time": moment(record.created),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
@@ -56,11 +57,6 @@ def log_config(as_json: bool) -> dict[str, Any]:
         "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stderr"}},
         "loggers": {"uvicorn": mine, "partita": mine},
     }
-
-
-def _moment(record: logging.LogRecord) -> str:
-    """Write when something happened, in UTC."""
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _visible(text: str) -> str:

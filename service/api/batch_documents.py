@@ -2,9 +2,9 @@
 
 import time
 
-from partita.service.api.job_documents import moment
 from partita.service.jobs.batches import Batch, Flow
 from partita.service.jobs.records import Job
+from partita.service.moments import moment
 from partita.service.problem_document import ProblemDocument
 from partita.service.replies import BatchDocument, BatchResult, Forecast
 

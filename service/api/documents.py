@@ -11,10 +11,10 @@ from starlette.requests import ClientDisconnect
 from partita.models.base import Many, Model
 from partita.service.api.answering import CLIENT_GONE, admitted
 from partita.service.api.guard import owner_of
-from partita.service.api.job_documents import moment
 from partita.service.api.request_body import read_body
 from partita.service.documents.document_store import DocumentStore, Expects, NoRoom, PreconditionFailed, Stored
 from partita.service.jobs.jobs import Jobs
+from partita.service.moments import moment
 from partita.service.problem_document import INVALID, NOT_AS_EXPECTED, NOT_FOUND, OVER_LIMIT, Place, Refusal
 from partita.service.refusals import logged_refusal
 from partita.service.solving.outcomes import Answered

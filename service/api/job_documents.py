@@ -1,9 +1,9 @@
 """Jobs as clients see them."""
 
 import time
-from datetime import UTC, datetime
 
 from partita.service.jobs.records import Job, Stored
+from partita.service.moments import moment
 from partita.service.problem_document import ProblemDocument
 from partita.service.replies import Activity, JobDocument, JobProgress
 
@@ -37,11 +37,6 @@ def with_answer(document: JobDocument, answer: bytes | None) -> bytes:
 def answer_text(stored: Stored, include_problem: bool) -> bytes:
     """Give the JSON of an answer."""
     return stored.answered.with_problem() if include_problem else stored.body
-
-
-def moment(seconds: float) -> str:
-    """Write a moment, given in seconds since 1970."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _progress(job: Job) -> JobProgress | None:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from partita.service.commands.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded, say
 from partita.service.commands.options import DEFAULTS, Data, Database
+from partita.service.moments import moment
 from partita.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from partita.service.access.keys import Role
 
 HOUR_S = 3600.0
+
+_minute = partial(moment, to="minutes")
 
 app = typer.Typer(
     help="Make, list, limit, rotate and revoke API keys; running servers know at once.",
@@ -73,11 +76,11 @@ def list_keys(data: Data = DEFAULTS.data, database: Database = None, debug: Debu
         shares.setdefault(key.owner, []).append(key.name)
     for key in every:
         others = [name for name in shares[key.owner] if name != key.name]
-        parts = [f"{key.name}  {key.role}  made {_moment(key.created_at)}"]
+        parts = [f"{key.name}  {key.role}  made {_minute(key.created_at)}"]
         if key.rotated_at != key.created_at:
-            parts.append(f"rotated {_moment(key.rotated_at)}")
+            parts.append(f"rotated {_minute(key.rotated_at)}")
         if key.until is not None:
-            parts.append(f"replaced ones work until {_moment(key.until)}")
+            parts.append(f"replaced ones work until {_minute(key.until)}")
         if others:
             parts.append(f"shares jobs with {', '.join(others)}")
         typer.echo(", ".join(parts))
@@ -172,8 +175,3 @@ def _role(text: str) -> "Role":
         if role == text:
             return role
     raise Stopped(f"there is no role {text!r}; choose {', '.join(ROLES[:-1])} or {ROLES[-1]}", BAD_INPUT)
-
-
-def _moment(seconds: float) -> str:
-    """Write a moment, given in seconds since 1970."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
