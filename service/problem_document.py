@@ -68,6 +68,16 @@ class ProblemDocument(Model):
     request_id: str | None = None
     errors: Many[Place] = ()
 
+    @property
+    def kind(self) -> str:
+        """The stable name of the kind of problem, such as ``queue-full``."""
+        return self.type.rpartition("#")[2]
+
+    @property
+    def about_input(self) -> bool:
+        """Whether what was given is to be corrected, rather than sent again or looked into."""
+        return self.kind in ABOUT_INPUT
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -162,6 +172,9 @@ KINDS = (
     OVERRAN,
 )
 """All kinds of problem that the service reports."""
+
+ABOUT_INPUT = frozenset(kind.name for kind in (NOT_JSON, TOO_LARGE, INVALID, UNSUPPORTED, OVER_LIMIT))
+"""The names of those kinds that the input is the cause of."""
 
 
 @dataclass(eq=False)

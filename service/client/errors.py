@@ -27,7 +27,7 @@ class ServiceError(Exception):
     @property
     def kind(self) -> str | None:
         """The stable name of the kind of problem, such as ``queue-full``; None where there is no document."""
-        return None if self.document is None else self.document.type.rpartition("#")[2]
+        return None if self.document is None else self.document.kind
 
 
 def explained(document: ProblemDocument, job: str | None = None) -> ServiceError:

@@ -132,12 +132,9 @@ def _code(end: "End", *, refused: bool = False) -> int:
     from partita.service.problem_document import ProblemDocument
 
     if end.failure is not None:
-        about_input = refused or ProblemDocument.model_validate_json(end.failure).type in _ABOUT_INPUT
+        about_input = refused or ProblemDocument.model_validate_json(end.failure).about_input
         return BAD_INPUT if about_input else FAILED
     return {"infeasible": INFEASIBLE, "no_solution": NO_SOLUTION}.get(end.status, 0)
-
-
-_ABOUT_INPUT = ("/docs#invalid-input", "/docs#not-json", "/docs#not-supported-yet", "/docs#over-limit")
 
 
 def _here(todo: "dict[str, Line]", solves: int, *, debug: bool) -> "Generator[tuple[str, End], None, None]":

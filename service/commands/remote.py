@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from partita.models.front import Front, FrontRequest
     from partita.models.plan import GivenPlan
     from partita.models.problem import Problem
-    from partita.service.client import Client, ServiceError
+    from partita.service.client import Client
     from partita.service.client.jobs import JobKind
     from partita.service.client.synchronous import Told
+    from partita.service.problem_document import ProblemDocument
     from partita.service.replies import JobDocument
 
     Blame = Callable[[Iterator[Fault]], Exception]
@@ -35,9 +36,6 @@ ServerKey = Annotated[
         help="The API key for --server; better in the environment, since others see command lines.",
     ),
 ]
-
-INPUT = ("invalid-input", "not-supported-yet", "over-limit", "not-json", "body-too-large")
-"""The kinds of problem documents that are about the input."""
 
 Found = TypeVar("Found", "Answer", "Front")
 
@@ -143,17 +141,16 @@ def calling(url: str, key: str | None, refused: "Blame", prefix: str = "") -> "I
         with Client(url, key=key) as client:
             yield client
     except ServiceError as error:
-        if error.kind in INPUT:
-            raise refused(_faults(error, prefix)) from None
+        if error.document is not None and error.document.about_input:
+            raise refused(_faults(error.document, prefix)) from None
         raise Stopped(str(error)) from None
 
 
-def _faults(error: "ServiceError", prefix: str) -> "Iterator[Fault]":
+def _faults(document: "ProblemDocument", prefix: str) -> "Iterator[Fault]":
     """Give the places of a problem document as faults."""
     from partita.models.errors import Fault
 
-    assert error.document is not None
-    if not error.document.errors:
-        yield Fault("", error.document.detail)
-    for place in error.document.errors:
+    if not document.errors:
+        yield Fault("", document.detail)
+    for place in document.errors:
         yield Fault(place.pointer.removeprefix(prefix), place.detail, place.value, place.code)
