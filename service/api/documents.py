@@ -1,7 +1,6 @@
 """/v1/profiles and /v1/clusters: what is stored once and named in many problems."""
 
 import asyncio
-import re
 from typing import Literal
 
 from fastapi import APIRouter, Request
@@ -15,10 +14,11 @@ from partita.service.api.request_body import read_body
 from partita.service.documents.document_store import DocumentStore, Expects, NoRoom, PreconditionFailed, Stored
 from partita.service.jobs.jobs import Jobs
 from partita.service.moments import moment
+from partita.service.names import NAME_RULE, is_name
 from partita.service.problem_document import INVALID, NOT_AS_EXPECTED, NOT_FOUND, OVER_LIMIT, Place, Refusal
 from partita.service.refusals import logged_refusal
 from partita.service.solving.outcomes import Answered
-from partita.service.solving.references import NAME, DocumentKind, Reference
+from partita.service.solving.references import DocumentKind, Reference
 from partita.service.solving.work import Task
 
 
@@ -79,7 +79,7 @@ def routes_of(kind: Literal["profile", "cluster"]) -> APIRouter:
         """Remove a document; jobs that were taken before keep what they name."""
         owner = owner_of(request)
         try:
-            gone = re.fullmatch(NAME, name) is not None and await asyncio.to_thread(
+            gone = is_name(name) and await asyncio.to_thread(
                 _store(request).delete, owner, kind, name, _expects(request)
             )
         except PreconditionFailed:
@@ -93,8 +93,8 @@ def routes_of(kind: Literal["profile", "cluster"]) -> APIRouter:
 
 async def _put(request: Request, kind: DocumentKind, name: str) -> Response:
     """Check a document and store it under a name."""
-    if not re.fullmatch(NAME, name):
-        detail = "a name is 1 to 100 letters, digits, '.', '_' and '-', the first a letter or digit"
+    if not is_name(name):
+        detail = f"a name is {NAME_RULE}"
         place = Place(pointer="", detail=detail, code="name", value=name[:80], parameter="name")
         raise Refusal(INVALID, detail, (place,))
     try:
@@ -120,7 +120,7 @@ async def _put(request: Request, kind: DocumentKind, name: str) -> Response:
 
 async def _get(request: Request, kind: DocumentKind, name: str) -> Response:
     """Give the content that is stored under a name, unless the client has it."""
-    names = [(kind, name)] if re.fullmatch(NAME, name) else []
+    names = [(kind, name)] if is_name(name) else []
     found = await asyncio.to_thread(_store(request).contents, owner_of(request), names)
     if not found:
         raise _missing(kind)

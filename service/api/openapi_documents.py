@@ -5,8 +5,9 @@ from typing import Any
 
 from partita.service.api import examples
 from partita.service.api.openapi_parts import Document, failures, json_response, reference
+from partita.service.names import NAME
 from partita.service.settings import Settings
-from partita.service.solving.references import NAME, PLACES
+from partita.service.solving.references import PLACES
 
 _NAME: Document = {
     "name": "name",

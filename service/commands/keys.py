@@ -1,6 +1,5 @@
 """``partita keys``: who may use the service."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,6 +11,7 @@ import typer
 from partita.service.commands.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded, say
 from partita.service.commands.options import DEFAULTS, Data, Database
 from partita.service.moments import moment
+from partita.service.names import NAME_RULE, is_name
 from partita.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def create(
     if share_with is not None and given:
         detail = f"change them with partita keys limit {share_with}"
         raise Stopped(f"a key that shares with {share_with} has its quotas; {detail}", BAD_INPUT)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
-        detail = "1 to 100 letters, digits, '.', '_' and '-', the first a letter or digit"
-        raise Stopped(f"a key cannot be named {name!r}: take {detail}", BAD_INPUT)
+    if not is_name(name):
+        raise Stopped(f"a key cannot be named {name!r}: take {NAME_RULE}", BAD_INPUT)
     with _keys(data, database) as keys:
         secret = keys.create(name, chosen, share_with, Quotas(**given))
     typer.echo(secret.text)

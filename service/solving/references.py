@@ -14,14 +14,12 @@ from partita.models.base import Model
 from partita.models.document import read_json, validate
 from partita.models.errors import Fault, InvalidInput
 from partita.models.merge_patch import merged
+from partita.service.names import NAME
 
 DocumentKind = Literal["profile", "cluster"]
 
 PLACES: dict[str, DocumentKind] = {"model": "profile", "cluster": "cluster"}
 """The members of a problem for which a reference may stand, and what it leads to."""
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""How stored documents are named."""
 
 MARK = b'"ref"'
 """What a body holds that has references; where it is missing, nobody need look for them."""
