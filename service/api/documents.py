@@ -11,7 +11,7 @@ from partita.models.base import Many, Model
 from partita.service.api.answering import CLIENT_GONE, admitted
 from partita.service.api.guard import owner_of
 from partita.service.api.request_body import read_body
-from partita.service.documents.document_store import DocumentStore, Expects, NoRoom, PreconditionFailed, Stored
+from partita.service.documents.document_store import DocumentRecord, DocumentStore, Expects, NoRoom, PreconditionFailed
 from partita.service.jobs.jobs import Jobs
 from partita.service.moments import moment
 from partita.service.names import NAME_RULE, is_name
@@ -162,7 +162,7 @@ def _store(request: Request) -> DocumentStore:
     return jobs.documents
 
 
-def _described(stored: Stored) -> StoredDocument:
+def _described(stored: DocumentRecord) -> StoredDocument:
     """Describe a document."""
     return StoredDocument(
         kind=stored.kind,

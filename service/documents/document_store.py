@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from partita.service.access.quotas import quotas_of
 from partita.service.jobs.records import packed, unpacked
 from partita.service.jobs.tables import documents
 from partita.service.solving.documents import content_digest
@@ -29,7 +30,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class DocumentRecord:
     """A document as it is listed; times in seconds since 1970."""
 
     kind: DocumentKind
@@ -40,7 +41,7 @@ class Stored:
     updated_at: float
 
 
-COLUMNS = tuple(documents.c[name] for name in Stored.__dataclass_fields__)
+COLUMNS = tuple(documents.c[name] for name in DocumentRecord.__dataclass_fields__)
 
 Expects = Callable[[str | None], bool]
 """Whether a request may be done, by the digest of what is stored; None where nothing is."""
@@ -60,7 +61,9 @@ class DocumentStore:
     def __init__(self, engine: sa.Engine, limits: Limits) -> None:
         self._engine, self._limits = engine, limits
 
-    def put(self, owner: str, kind: DocumentKind, name: str, text: bytes, expects: Expects) -> tuple[Stored, bool]:
+    def put(
+        self, owner: str, kind: DocumentKind, name: str, text: bytes, expects: Expects
+    ) -> tuple[DocumentRecord, bool]:
         """Store canonical JSON under a name, and tell whether the name is new.
 
         Raises
@@ -76,9 +79,9 @@ class DocumentStore:
             self._check(before, expects)
             if before is not None and before.digest == values["digest"]:
                 return before, False
-            self._check_room(owner, before, len(text))
             try:
                 with self._engine.begin() as connection:
+                    quotas_of(connection, owner)  # locked until the end, so that no two requests take the last room
                     if before is None:
                         row = {"owner": owner, "kind": kind, "name": name, "created_at": now, "updated_at": now}
                         connection.execute(documents.insert().values(**row, **values))
@@ -86,6 +89,8 @@ class DocumentStore:
                     else:
                         change = documents.update().where(*_named(owner, kind, name, before.digest))
                         done = connection.execute(change.values(**values, updated_at=now)).rowcount == 1
+                    if done:
+                        self._check_room(connection, owner, new=before is None)
             except sa.exc.IntegrityError:
                 done = False
             found = self.find(owner, kind, name)
@@ -115,17 +120,17 @@ class DocumentStore:
         with self._engine.begin() as connection:
             connection.execute(documents.delete().where(documents.c.owner == owner))
 
-    def find(self, owner: str, kind: DocumentKind, name: str) -> Stored | None:
+    def find(self, owner: str, kind: DocumentKind, name: str) -> DocumentRecord | None:
         """Give a document without its content; None where there is none."""
         with self._engine.connect() as connection:
             row = connection.execute(sa.select(*COLUMNS).where(*_named(owner, kind, name))).one_or_none()
-        return None if row is None else Stored(*row)
+        return None if row is None else DocumentRecord(*row)
 
-    def listed(self, owner: str, kind: DocumentKind) -> list[Stored]:
+    def listed(self, owner: str, kind: DocumentKind) -> list[DocumentRecord]:
         """Give the documents of an owner and a kind, by name, without their contents."""
         chosen = sa.select(*COLUMNS).where(documents.c.owner == owner, documents.c.kind == kind)
         with self._engine.connect() as connection:
-            return [Stored(*row) for row in connection.execute(chosen.order_by(documents.c.name))]
+            return [DocumentRecord(*row) for row in connection.execute(chosen.order_by(documents.c.name))]
 
     def contents(self, owner: str, names: Collection[tuple[DocumentKind, str]]) -> tuple[Content, ...]:
         """Give what is stored under those of some names that there are."""
@@ -138,19 +143,17 @@ class DocumentStore:
                     found.append(Content(kind, name, row.digest, unpacked(row.body)))
         return tuple(found)
 
-    def _check(self, before: Stored | None, expects: Expects) -> None:
+    def _check(self, before: DocumentRecord | None, expects: Expects) -> None:
         """Refuse what expects something else."""
         if not expects(None if before is None else before.digest):
             raise PreconditionFailed
 
-    def _check_room(self, owner: str, before: Stored | None, size: int) -> None:
-        """Refuse what there is no room for."""
+    def _check_room(self, connection: sa.Connection, owner: str, *, new: bool) -> None:
+        """Refuse what was just put in the table where it is more than the owner may have."""
         chosen = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(documents.c.size), 0))
-        with self._engine.connect() as connection:
-            count, total = connection.execute(chosen.where(documents.c.owner == owner)).one()
-        if before is None and count >= self._limits.count:
+        count, total = map(int, connection.execute(chosen.where(documents.c.owner == owner)).one())
+        if new and count > self._limits.count:
             raise NoRoom(f"{self._limits.count} profiles and clusters are stored, the most that one owner may have")
-        total = int(total) + size - (0 if before is None else before.size)
         if total > self._limits.total_bytes:
             most = self._limits.total_bytes
             raise NoRoom(f"the stored profiles and clusters would hold {total} bytes; one owner may have {most}")

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
@@ -14,6 +16,7 @@ from partita.models.cluster import Cluster
 from partita.models.document import read_json, validate
 from partita.models.profile import ModelProfile
 from partita.service.api import examples
+from partita.service.documents.document_store import DocumentStore, Limits, NoRoom
 from partita.service.settings import Settings
 from partita.service.solving.documents import canonical
 from partita.service.solving.outcomes import Answered, Refused
@@ -106,6 +109,23 @@ def test_changes_may_say_what_they_expect(make_app):
     assert call(app, "GET", "/v1/profiles/m", headers={"If-None-Match": tag}).status_code == 200
     document_in(call(app, "DELETE", "/v1/profiles/m", headers={"If-Match": tag}), 412, "not-as-expected")
     assert call(app, "DELETE", "/v1/profiles/m", headers={"If-Match": changed.headers["etag"]}).status_code == 204
+
+
+def test_the_last_room_is_given_once(make_app):
+    """Tests that of requests at the same time only as many store something as there is room for."""
+    store = DocumentStore(make_app().state.jobs.store.engine, Limits(count=1, total_bytes=100))
+    together = Barrier(4)
+
+    def put(name):
+        try:
+            store.put("local", "cluster", name, b"{}", lambda stored: together.wait(60) >= 0)
+        except NoRoom:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(put, "abcd")) == 1
+    assert len(store.listed("local", "cluster")) == 1
 
 
 def test_what_is_not_stored(make_app):
