@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from partita.service.commands.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded, say
+from partita.service.commands.database import needing_database
+from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded, say
 from partita.service.commands.options import DEFAULTS, Data, Database
 from partita.service.moments import moment
 from partita.service.names import NAME_RULE, is_name
@@ -125,35 +126,36 @@ def limit(
 @guarded
 def revoke(name: Name, data: Data = DEFAULTS.data, database: Database = None, debug: Debug = False) -> None:
     """End a key at once, cancel its jobs that have not ended and delete its stored documents."""
+    from partita.service.access.key_store import KeyStore
     from partita.service.documents.document_store import DocumentStore, Limits
-    from partita.service.jobs.opening import open_store
+    from partita.service.jobs.opening import opened_store
 
-    settings = Settings(data=data, database=database)
-    with _keys(data, database) as keys:
-        owner = keys.revoke(name)
-    if owner is not None:
-        store = open_store(settings)
-        try:
+    with _explaining(), opened_store(Settings(data=data, database=database)) as store:
+        owner = KeyStore(store.engine).revoke(name)
+        if owner is not None:
             store.cancel_owner(owner)
             DocumentStore(store.engine, Limits(0, 0)).delete_all(owner)
-        finally:
-            store.queue.close()
-            store.engine.dispose()
     say(f"key {name} is revoked{'' if owner is None else ', and its jobs are cancelled'}")
 
 
 @contextmanager
 def _keys(data: Data, database: Database) -> Iterator["KeyStore"]:
     """Give the keys of a database, and turn what can be wrong into a message."""
-    from partita.service.access.key_store import KeyExists, KeyStore, NoSuchKey
-    from partita.service.jobs.database import DatabaseUnusable
+    from partita.service.access.key_store import KeyStore
     from partita.service.jobs.opening import opened_database
 
+    with _explaining(), opened_database(Settings(data=data, database=database)) as engine:
+        yield KeyStore(engine)
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Turn what can be wrong with keys and their database into a message."""
+    from partita.service.access.key_store import KeyExists, NoSuchKey
+
     try:
-        with opened_database(Settings(data=data, database=database)) as engine:
-            yield KeyStore(engine)
-    except DatabaseUnusable as error:
-        raise Stopped(str(error), FAILED) from None
+        with needing_database():
+            yield
     except KeyExists as error:
         raise Stopped(f"there is a key {error} already; take another name, or rotate it", BAD_INPUT) from None
     except NoSuchKey as error:

@@ -3,10 +3,11 @@
 import ipaddress
 import socket
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from partita.service.commands.database import needing_database
 from partita.service.commands.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded
 from partita.service.commands.options import (
     DEFAULTS,
@@ -28,9 +29,6 @@ from partita.service.commands.options import (
 )
 from partita.service.logs import log_config
 from partita.service.settings import DAY_S, Settings
-
-if TYPE_CHECKING:
-    from partita.service.jobs.jobs import Jobs
 
 
 @guarded
@@ -109,14 +107,10 @@ def _check_keys(host: str, settings: Settings) -> None:
     if not settings.require_keys:
         return
     from partita.service.access.key_store import KeyStore
-    from partita.service.jobs.database import DatabaseUnusable
     from partita.service.jobs.opening import opened_database
 
-    try:
-        with opened_database(settings) as engine:
-            known = KeyStore(engine).listed()
-    except DatabaseUnusable as error:
-        raise Stopped(str(error), FAILED) from None
+    with needing_database(), opened_database(settings) as engine:
+        known = KeyStore(engine).listed()
     if not known:
         raise Stopped(
             f"will not listen on {host or 'all addresses'}: there are no API keys yet; make one with partita keys "
@@ -140,16 +134,6 @@ def _listening(host: str, port: int) -> socket.socket:
         raise Stopped(f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port") from None
 
 
-def open_store(jobs: "Jobs") -> None:
-    """Open the store, so that one that cannot be used is told in one line."""
-    from partita.service.jobs.jobs import DatabaseUnusable
-
-    try:
-        jobs.open()
-    except DatabaseUnusable as error:
-        raise Stopped(str(error), FAILED) from None
-
-
 def _serve(settings: Settings, listener: socket.socket) -> None:
     """Run the server until it is told to stop."""
     import uvicorn
@@ -157,7 +141,8 @@ def _serve(settings: Settings, listener: socket.socket) -> None:
     from partita.service.api.app import create_app
 
     app = create_app(settings)
-    open_store(app.state.jobs)
+    with needing_database():
+        app.state.jobs.open()
     config = uvicorn.Config(
         app,
         timeout_graceful_shutdown=round(settings.shutdown_s),

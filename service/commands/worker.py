@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from partita.service.commands.database import needing_database
 from partita.service.commands.failures import Debug, Stopped, guarded
 from partita.service.commands.options import (
     DEFAULTS,
@@ -28,7 +29,6 @@ from partita.service.commands.options import (
     Solves,
     option,
 )
-from partita.service.commands.serve import open_store
 from partita.service.logs import log_config
 from partita.service.settings import DAY_S, Settings
 
@@ -91,7 +91,8 @@ def _work(settings: Settings, metrics_port: int | None = None, metrics_host: str
     slots = Slots(settings)
     jobs = Jobs(settings, slots, traces_from(os.environ))
     with _figures(slots.metrics, metrics_port, metrics_host):
-        open_store(jobs)
+        with needing_database():
+            jobs.open()
         try:
             slots.warm_up()
             jobs.work()

@@ -12,7 +12,6 @@ from partita.service.documents.document_store import DocumentStore, Limits
 from partita.service.jobs import batches
 from partita.service.jobs.batches import AskedBatch, Batch, Flow
 from partita.service.jobs.census import census
-from partita.service.jobs.database import DatabaseUnusable
 from partita.service.jobs.keeper import Keeper, hand_over
 from partita.service.jobs.leases import Lease, alive
 from partita.service.jobs.opening import open_store
@@ -25,8 +24,6 @@ from partita.service.settings import Settings
 from partita.service.solving.solves import Solves
 from partita.service.solving.work import Task
 from partita.service.tracing import Traces
-
-__all__ = ["DatabaseUnusable", "Jobs"]
 
 LOG = logging.getLogger("partita.service")
 

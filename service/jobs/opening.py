@@ -34,10 +34,25 @@ def open_store(settings: Settings) -> Store:
     Raises
     ------
     DatabaseUnusable
-        When the database cannot be used.
+        When the database cannot be used; nothing is left open then.
     """
     engine = connect(address(settings.database, settings.data))
-    upgrade(engine)
-    queue = Queue(engine)
-    queue.upgrade()
+    try:
+        upgrade(engine)
+        queue = Queue(engine)
+        queue.upgrade()
+    except BaseException:
+        engine.dispose()
+        raise
     return Store(engine, queue, settings.max_queued)
+
+
+@contextmanager
+def opened_store(settings: Settings) -> Iterator[Store]:
+    """Give the store for a while; raises as ``open_store`` does."""
+    store = open_store(settings)
+    try:
+        yield store
+    finally:
+        store.queue.close()
+        store.engine.dispose()
