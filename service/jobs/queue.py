@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Collection
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig
 
+from partita.service.jobs.parts import in_parts
+
 APPLICATION, QUEUE, ENTRY = "partita", "solves", "solve"
 
 FORMAT = "partita-1"
@@ -18,9 +20,6 @@ FORMAT = "partita-1"
 
 POLL_S = 0.1
 """How often a worker looks for entries."""
-
-AT_ONCE = 200
-"""The most entries that are named in one statement: SQLite and PostgreSQL limit how many parameters it may have."""
 
 Run = Callable[[str], Awaitable[None]]
 """Works on an entry until its job has ended; raises CancelledError where that is left to another worker."""
@@ -60,12 +59,12 @@ class Queue:
 
     def drop(self, jobs: Collection[str]) -> None:
         """Take jobs out of the queue."""
-        for part in _parts(jobs):
+        for part in in_parts(jobs):
             self._client.cancel_workflows(part)
 
     def forget(self, jobs: Collection[str]) -> None:
         """Remove all traces of jobs that have ended."""
-        for part in _parts(jobs):
+        for part in in_parts(jobs):
             self._client.delete_workflows(part)
 
     def taken(self, slot: str) -> list[str]:
@@ -77,13 +76,13 @@ class Queue:
 
     def give_back(self, jobs: Collection[str]) -> None:
         """Let jobs that nobody works on any more be taken again; who works on them is not looked at."""
-        for part in _parts(jobs):
+        for part in in_parts(jobs):
             self._client.resume_workflows(part, queue_name=QUEUE)
 
     def lost(self, jobs: Collection[str]) -> list[str]:
         """Give those of some jobs that no worker will ever take."""
         kept: set[str] = set()
-        for part in _parts(jobs):
+        for part in in_parts(jobs):
             entries = self._client.list_workflows(workflow_ids=part, load_input=False, load_output=False)
             kept.update(entry.workflow_id for entry in entries if entry.status in ("ENQUEUED", "PENDING"))
         return [job for job in jobs if job not in kept]
@@ -124,9 +123,3 @@ class Queue:
         """End the use of the database."""
         self.rest()
         self._client.destroy()
-
-
-def _parts(jobs: Collection[str]) -> list[list[str]]:
-    """Split many jobs."""
-    every = list(jobs)
-    return [every[start : start + AT_ONCE] for start in range(0, len(every), AT_ONCE)]

@@ -11,6 +11,7 @@ from partita import __version__
 from partita.service.access.quotas import quotas_of
 from partita.service.jobs import turns
 from partita.service.jobs.attachments import attach, attached
+from partita.service.jobs.parts import in_parts
 from partita.service.jobs.queue import Queue
 from partita.service.jobs.records import (
     COLUMNS,
@@ -291,10 +292,10 @@ class Store:
             ).scalars()
             ids = list(ended)
             orphans: list[str] = []
-            for start in range(0, len(ids), 200):
+            for part in in_parts(ids):
                 orphans += connection.execute(
                     jobs.update()
-                    .where(jobs.c.leader.in_(ids[start : start + 200]), jobs.c.state == "queued")
+                    .where(jobs.c.leader.in_(part), jobs.c.state == "queued")
                     .values(leader=None)
                     .returning(jobs.c.id)
                 ).scalars()
@@ -326,10 +327,9 @@ class Store:
 
     def waiting(self, ids: Collection[str]) -> list[str]:
         """Give those of some jobs that wait."""
-        every, found = list(ids), list[str]()
+        found: list[str] = []
         with self.engine.connect() as connection:
-            for start in range(0, len(every), 200):
-                part = every[start : start + 200]
+            for part in in_parts(ids):
                 found += connection.execute(
                     sa.select(jobs.c.id).where(jobs.c.id.in_(part), jobs.c.state == "queued")
                 ).scalars()

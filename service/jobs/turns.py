@@ -9,12 +9,10 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from partita.service.access.quotas import QuotaReached, quotas_of
+from partita.service.jobs.parts import in_parts
 from partita.service.jobs.queue import Queue
 from partita.service.jobs.records import FEW, OPEN
 from partita.service.jobs.tables import jobs
-
-AT_ONCE = 200
-"""The most jobs that are named in one statement."""
 
 
 def check_quota(connection: sa.Connection, owner: str) -> None:
@@ -41,9 +39,8 @@ def wait(connection: sa.Connection, queue: Queue, owner: str, waiting: Collectio
     if quotas_of(connection, owner) is None:
         queue.put(connection, waiting, priority)
         return
-    every = list(waiting)
-    for start in range(0, len(every), AT_ONCE):
-        connection.execute(jobs.update().where(jobs.c.id.in_(every[start : start + AT_ONCE])).values(held=True))
+    for part in in_parts(waiting):
+        connection.execute(jobs.update().where(jobs.c.id.in_(part)).values(held=True))
     advance(connection, queue, owner)
 
 
@@ -60,9 +57,7 @@ def advance(connection: sa.Connection, queue: Queue, owner: str) -> None:
         if room <= 0:
             return
         chosen = chosen.limit(room)
-    due = list(connection.execute(chosen).scalars())
-    for start in range(0, len(due), AT_ONCE):
-        part = due[start : start + AT_ONCE]
+    for part in in_parts(connection.execute(chosen).scalars()):
         connection.execute(jobs.update().where(jobs.c.id.in_(part)).values(held=False))
         queue.put(connection, part, FEW)
 

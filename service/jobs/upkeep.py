@@ -6,11 +6,10 @@ import sqlalchemy as sa
 
 from partita.service.jobs import turns
 from partita.service.jobs.attachments import clear_attachments
+from partita.service.jobs.parts import AT_ONCE
 from partita.service.jobs.records import FEW, MANY
 from partita.service.jobs.store import Claim, Store
 from partita.service.jobs.tables import answers, batches, jobs
-
-AT_ONCE = 200
 
 
 def note(store: Store, news: Mapping[Claim, Mapping[str, object] | None]) -> None:
