@@ -86,8 +86,7 @@ class AsyncClient:
         on_progress: Told | None = None,
     ) -> Front:
         """Find the Pareto front of two metrics."""
-        front = {"problem": problem, "metrics": list(metrics), "points": points}
-        asked = Asked.of("frontier", front, include_problem, fresh, key)
+        asked = Asked.of_front(problem, metrics, points, include_problem, fresh, key)
         return await self._run(jobs.solved(Front, asked, self._to.patience(within_s)), on_progress)
 
     async def evaluate(
@@ -119,8 +118,7 @@ class AsyncClient:
         key: str | None = None,
     ) -> JobDocument:
         """Ask for a front without waiting for it; give the job."""
-        front = {"problem": problem, "metrics": list(metrics), "points": points}
-        asked = Asked.of("frontier", front, include_problem, fresh, key)
+        asked = Asked.of_front(problem, metrics, points, include_problem, fresh, key)
         return await self._run(jobs.submitted(asked, self._to.patience()))
 
     async def job(self, job: str, kind: JobKind = "plan") -> JobDocument:

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 from partita.models.answer import Answer
 from partita.models.base import Model
-from partita.service.client.exchange import NO_ROOM, check, exchange, parsed, retry_after_s
+from partita.service.client.exchange import exchange, listened, parsed
 from partita.service.client.jobs import JSON, GivenProblem, as_json
-from partita.service.client.steps import Broken, Emit, Next, Open, Patience, Reply, Send, Steps
+from partita.service.client.steps import Emit, Next, Patience, Send, Steps
 from partita.service.replies import BatchDocument, BatchResult, Health
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -35,6 +35,11 @@ def variants_body(base: GivenProblem, patches: Mapping[str, Mapping[str, Any]]) 
     return as_json({"base": base, "variants": [{"name": name, "patch": patch} for name, patch in patches.items()]})
 
 
+def path_of(batch: str) -> str:
+    """Give the path of a batch."""
+    return f"v1/batches/{quote(batch, safe='')}"
+
+
 def submitted_batch(
     body: bytes, lines: bool, include_problem: bool, key: str | None, patience: Patience
 ) -> Steps[BatchDocument]:
@@ -47,13 +52,13 @@ def submitted_batch(
 
 def look_at_batch(batch: str, patience: Patience) -> Steps[BatchDocument]:
     """Give a batch as it stands."""
-    reply = yield from exchange(Send("GET", f"v1/batches/{quote(batch, safe='')}"), patience)
+    reply = yield from exchange(Send("GET", path_of(batch)), patience)
     return parsed(BatchDocument, reply.body)
 
 
 def cancelled_batch(batch: str, patience: Patience) -> Steps[BatchDocument]:
     """Cancel what has not ended of a batch."""
-    reply = yield from exchange(Send("DELETE", f"v1/batches/{quote(batch, safe='')}"), patience)
+    reply = yield from exchange(Send("DELETE", path_of(batch)), patience)
     return parsed(BatchDocument, reply.body)
 
 
@@ -62,16 +67,7 @@ def results(batch: str, patience: Patience) -> Steps[None]:
     told: set[int] = set()
     stream = Patience(patience.retries, patience.ends)
     while True:
-        least_s = 0.0
-        try:
-            reply: Reply = yield Open(f"v1/batches/{quote(batch, safe='')}/results", patience.left_s)
-            if reply.status in NO_ROOM:
-                least_s = retry_after_s(reply)
-            else:
-                check(reply)
-                yield from _lines(told, stream)
-        except Broken:
-            pass  # whether the server is there at all shows when the batch is looked at
+        _, least_s = yield from listened(path_of(batch) + "/results", _lines(told, stream), patience)
         document = yield from look_at_batch(batch, patience)
         if len(told) == document.total:
             return

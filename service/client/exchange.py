@@ -9,7 +9,7 @@ from partita import __version__
 from partita.models.document import read_json, validate
 from partita.models.errors import InvalidInput
 from partita.service.client.errors import ServiceError, explained
-from partita.service.client.steps import Broken, Patience, Reply, Send, Steps
+from partita.service.client.steps import Broken, Open, Patience, Reply, Result, Send, Steps
 from partita.service.problem_document import MEDIA_TYPE, ProblemDocument
 
 NO_ROOM = (429, 503)
@@ -40,6 +40,27 @@ def exchange(request: Send, patience: Patience) -> Steps[Reply]:
         check(reply)
         patience.failures = 0
         return reply
+
+
+def listened(path: str, read: Steps[Result], patience: Patience) -> Steps[tuple[Result | None, float]]:
+    """Open a stream and read it; give what was read, and how long the server wants to be left alone.
+
+    Nothing was read where the stream cannot be opened or breaks. Whether the server is there at all shows when it is
+    asked for what the stream is about.
+
+    Raises
+    ------
+    ServiceError
+        When the server refuses the stream.
+    """
+    try:
+        reply: Reply = yield Open(path, patience.left_s)
+        if reply.status in NO_ROOM:
+            return None, retry_after_s(reply)
+        check(reply)
+        return (yield from read), 0.0
+    except Broken:
+        return None, 0.0
 
 
 def unreachable(error: Broken, patience: Patience) -> ServiceError:

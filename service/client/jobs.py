@@ -11,8 +11,8 @@ from partita.models.answer import Answer
 from partita.models.front import Front
 from partita.models.problem import Problem
 from partita.service.client.errors import ServiceError, explained
-from partita.service.client.exchange import NO_ROOM, check, exchange, parsed, retry_after_s
-from partita.service.client.steps import Broken, Emit, Next, Open, Patience, Reply, Send, Steps
+from partita.service.client.exchange import exchange, listened, parsed
+from partita.service.client.steps import Emit, Next, Patience, Reply, Send, Steps
 from partita.service.replies import JobDocument, JobList, State
 
 JobKind = Literal["plan", "frontier"]
@@ -54,6 +54,20 @@ class Asked:
     def of(cls, kind: JobKind, value: object, include_problem: bool, fresh: bool, key: str | None) -> "Asked":
         """Make a request, with a key of its own where none is given."""
         return cls(kind, as_json(value), include_problem, fresh, key or str(uuid4()))
+
+    @classmethod
+    def of_front(
+        cls,
+        problem: GivenProblem,
+        metrics: tuple[str, str],
+        points: int,
+        include_problem: bool,
+        fresh: bool,
+        key: str | None,
+    ) -> "Asked":
+        """Make a request for a front."""
+        front = {"problem": problem, "metrics": list(metrics), "points": points}
+        return cls.of("frontier", front, include_problem, fresh, key)
 
 
 def as_json(value: object) -> bytes:
@@ -163,18 +177,9 @@ def follow(kind: JobKind, job: str, patience: Patience) -> Steps[JobDocument]:
     patience.job = job
     stream = Patience(patience.retries, patience.ends, job=job)  # counts how often in a row the stream broke
     while True:
-        least_s = 0.0
-        try:
-            reply: Reply = yield Open(path_of(kind, job, "events"), patience.left_s)
-            if reply.status in NO_ROOM:
-                least_s = retry_after_s(reply)
-            else:
-                check(reply)
-                ended = yield from _events(stream)
-                if ended is not None:
-                    return ended
-        except Broken:
-            pass  # whether the server is there at all shows when the job is looked at
+        ended, least_s = yield from listened(path_of(kind, job, "events"), _events(stream), patience)
+        if ended is not None:
+            return ended
         yield from stream.pause(least_s)
         document = yield from look(kind, job, patience)
         if document.state not in ("queued", "running"):

@@ -121,8 +121,7 @@ class Client:
         on_progress: Told | None = None,
     ) -> Front:
         """Find the Pareto front of two metrics, with so many points at most; the rest is as for ``plan``."""
-        front = {"problem": problem, "metrics": list(metrics), "points": points}
-        asked = Asked.of("frontier", front, include_problem, fresh, key)
+        asked = Asked.of_front(problem, metrics, points, include_problem, fresh, key)
         return self._run(jobs.solved(Front, asked, self._to.patience(within_s)), on_progress)
 
     def evaluate(
@@ -154,8 +153,7 @@ class Client:
         key: str | None = None,
     ) -> JobDocument:
         """Ask for a front without waiting for it; give the job."""
-        front = {"problem": problem, "metrics": list(metrics), "points": points}
-        asked = Asked.of("frontier", front, include_problem, fresh, key)
+        asked = Asked.of_front(problem, metrics, points, include_problem, fresh, key)
         return self._run(jobs.submitted(asked, self._to.patience()))
 
     def job(self, job: str, kind: JobKind = "plan") -> JobDocument:
