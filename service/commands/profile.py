@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,49 +15,55 @@ from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded
 
 if TYPE_CHECKING:
     from partita.models.problem import Problem
-    from partita.models.profile import ModelProfile
+    from partita.models.pytorch.capturing import Capture
     from partita.models.pytorch.layers import Depth
     from partita.models.pytorch.policies import Decision
 
 NO_TORCH = "partita profile needs PyTorch, which is not installed here: pip install 'partita[torch]'"
 
 
+Function = Annotated[
+    str, typer.Argument(metavar="MODULE:FUNCTION", help="Gives (module, inputs) or (module, inputs, loss).")
+]
+Layers = Annotated[
+    str,
+    typer.Option(
+        metavar="blocks|points|operations|N",
+        help="Layers: repeated blocks, parts between points that one value passes, single operations, or modules "
+        "whose paths have N names.",
+    ),
+]
+Recompute = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[=OPERATIONS|=MODULE:FUNCTION]",
+        help="Measure recompute by a policy too, as the option NAME: operations to save, such as "
+        "selective=aten.mm,aten.addmm, or a policy function of torch.utils.checkpoint; NAME alone saves products, "
+        "convolutions and attention. May be repeated.",
+    ),
+]
+Bandwidth = Annotated[
+    float | None, typer.Option(metavar="BYTES_PER_S", help="Between two devices, one way; by default 1e9 or 25e9.")
+]
+Device = Annotated[
+    str | None,
+    typer.Option(metavar="a100|h100|h200", help="Estimate for this kind of device; for models on the meta device."),
+]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the problem to a file.")]
+
+
 @guarded
 def profile(
-    model: Annotated[
-        str, typer.Argument(metavar="MODULE:FUNCTION", help="Gives (module, inputs) or (module, inputs, loss).")
-    ],
+    model: Function,
     devices: Annotated[int, typer.Option(help="Devices of the node that is planned for.")] = 4,
     schedule: Annotated[str, typer.Option(help="How they train.")] = "1f1b",
     microbatches: Annotated[int, typer.Option(help="Microbatches of an iteration.")] = 16,
-    depth: Annotated[
-        str,
-        typer.Option(
-            metavar="blocks|points|operations|N",
-            help="Layers: repeated blocks, parts between points that one value passes, single operations, or modules "
-            "whose paths have N names.",
-        ),
-    ] = "blocks",
-    recompute: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[=OPERATIONS|=MODULE:FUNCTION]",
-            help="Measure recompute by a policy too, as the option NAME: operations to save, such as "
-            "selective=aten.mm,aten.addmm, or a policy function of torch.utils.checkpoint; NAME alone saves products, "
-            "convolutions and attention. May be repeated.",
-        ),
-    ] = None,
+    depth: Layers = "blocks",
+    recompute: Recompute = None,
     repetitions: Annotated[int, typer.Option(min=1, help="How often each layer is measured.")] = 5,
-    bandwidth: Annotated[
-        float | None, typer.Option(metavar="BYTES_PER_S", help="Between two devices, one way; by default 1e9 or 25e9.")
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(metavar="a100|h100|h200", help="Estimate for this kind of device; for models on the meta device."),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the problem to a file.")
-    ] = None,
+    bandwidth: Bandwidth = None,
+    device: Device = None,
+    output: Output = None,
     debug: Debug = False,
 ) -> None:
     """Measure a PyTorch model layer by layer, and print a problem that is ready to plan.
@@ -65,14 +72,11 @@ def profile(
     codes: 0 done, 2 bad input, 1 anything else.
     """
     from partita.service.commands.files import check_writable, write_whole
-    from partita.service.commands.user_code import load_model
 
     if output is not None:
         check_writable(output)
     joined = _depth(depth)
     try:
-        from partita.models.pytorch.capturing import capture
-        from partita.models.pytorch.errors import CannotCapture
         from partita.models.pytorch.ready import ready_problem
         from partita.models.pytorch.roofline import DEVICES
     except ModuleNotFoundError as error:
@@ -80,27 +84,20 @@ def profile(
             raise
         raise Stopped(NO_TORCH, BAD_INPUT) from None
     policies = _policies(recompute or [])
-    given = load_model(model)
-    try:
-        with redirect_stdout(sys.stderr):  # what the user's code prints
-            captured = capture(given.module, given.inputs, given.loss, depth=joined)
-    except CannotCapture as error:
-        raise Stopped(f"{model}: {error}", BAD_INPUT) from error
+    captured = _captured(model, joined)
     roofline = None if device is None else DEVICES.get(device)
     if captured.on_meta == (roofline is None) or (device is not None and roofline is None):
         raise Stopped(_wrong_device(device, tuple(DEVICES), on_meta=captured.on_meta), BAD_INPUT)
 
-    def ready(of: "ModelProfile") -> "Problem":
-        return ready_problem(
-            captured,
-            of,
-            devices=devices,
-            schedule=schedule,
-            microbatches=microbatches,
-            bandwidth_bytes_per_s=bandwidth,
-            roofline=roofline,
-        )
-
+    ready = partial(
+        ready_problem,
+        captured,
+        devices=devices,
+        schedule=schedule,
+        microbatches=microbatches,
+        bandwidth_bytes_per_s=bandwidth,
+        roofline=roofline,
+    )
     ready(captured.outline())  # so that a bad option is refused before anything is measured
     name = Path(model).name  # without the folders, for a file
     with bar("measuring layers") as on_round, _explaining_policies(), redirect_stdout(sys.stderr):
@@ -117,6 +114,26 @@ def profile(
         write_whole(output, text)
     else:
         sys.stdout.buffer.write(text.encode())
+
+
+def _captured(model: str, joined: "Depth") -> "Capture":
+    """Capture the model that MODULE:FUNCTION gives.
+
+    Raises
+    ------
+    Stopped
+        When it cannot be captured.
+    """
+    from partita.models.pytorch.capturing import capture
+    from partita.models.pytorch.errors import CannotCapture
+    from partita.service.commands.user_code import load_model
+
+    given = load_model(model)
+    try:
+        with redirect_stdout(sys.stderr):  # what the user's code prints
+            return capture(given.module, given.inputs, given.loss, depth=joined)
+    except CannotCapture as error:
+        raise Stopped(f"{model}: {error}", BAD_INPUT) from error
 
 
 def _policies(texts: list[str]) -> "dict[str, Sequence[str] | Decision]":
