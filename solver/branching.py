@@ -7,7 +7,7 @@ better than the best one or brings the cut that rules it out. A network that non
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from partita.solver.plans import Judged, Plan
 from partita.solver.program.placement import one_placement
 from partita.solver.pruning import Cutoffs
 from partita.solver.rank_network import TooManySteps
-from partita.solver.sweeping import WORTH_ANOTHER
+from partita.solver.sweeping import WORTH_ANOTHER, Network
 from partita.solver.tools import Tools
 from partita.solver.warm_start import Frame
 
@@ -155,18 +155,6 @@ def weigh(
         weights = weights * np.exp(GREED * (each - each.max()) / max(most, 1))
         weights = weights / weights.sum()
     return best, ways
-
-
-class Network(Protocol):
-    """What a search needs to know of a network."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is no way through."""
-
-    @property
-    def size(self) -> int:
-        """How many steps there are."""
 
 
 Node = TypeVar("Node", bound=Network)

@@ -44,6 +44,11 @@ class CutPool:
         """Give the coefficients of the transfers between neighbors in a direction, shape (cuts, S - 1)."""
         return self.graph.transfers(self.rows, direction)[:, : self.graph.num_stages - 1]
 
+    def counts(self) -> tuple[IntArray, IntArray]:
+        """Give how often cuts take every pass, shape (cuts, K, S), and transfers, shape (cuts, D, S - 1)."""
+        transfers = [self.boundaries(direction) for direction in range(self.graph.num_directions)]
+        return np.stack(self.passes, axis=1), np.stack(transfers, axis=1)
+
     def add(self, visits: IntArray) -> int:
         """Add the paths of a batch that are new; tell how many were."""
         rows = self._coefficients(visits)

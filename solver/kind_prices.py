@@ -30,8 +30,7 @@ class KindPaths:
     @classmethod
     def of(cls, pool: CutPool) -> "KindPaths":
         """Give the cuts of a pool."""
-        transfers = np.stack([pool.boundaries(direction) for direction in range(pool.graph.num_directions)], axis=1)
-        return cls(np.stack(pool.passes, axis=1), transfers)
+        return cls(*pool.counts())
 
     @classmethod
     def once(cls, num_passes: int, num_directions: int, num_stages: int) -> "KindPaths":

@@ -135,8 +135,8 @@ def price(view: IntervalView, pool: CutPool, low: IntArray, high: IntArray) -> t
     free = [pipeline.num_ranks <= most or pipeline.comes_again(stage, most) for stage in range(1, pipeline.num_stages)]
     crossings = Crossings(min(most, pipeline.num_stages), np.array(free, dtype=bool))
     prices = Prices(np.array(view.passes, dtype=np.int64), view.least, cheapest, crossings)
-    transfers = np.stack([pool.boundaries(direction) for direction in range(pool.graph.num_directions)], axis=1)
-    return prices.paths(np.stack(pool.passes, axis=1), transfers, (transfers * extra).sum(axis=1)), prices
+    passes, transfers = pool.counts()
+    return prices.paths(passes, transfers, (transfers * extra).sum(axis=1)), prices
 
 
 def least_transfers(view: IntervalView, pool: CutPool, low: IntArray, high: IntArray) -> IntArray:

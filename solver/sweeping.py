@@ -35,8 +35,8 @@ def sweep(network: RankNetwork, view: IntervalView, pool: CutPool, most: int, de
     sweep_by(network, pool, most, ruling)
 
 
-class Sweepable(Protocol):
-    """A network whose steps are ruled out."""
+class Network(Protocol):
+    """What a search needs to know of a network."""
 
     @property
     def empty(self) -> bool:
@@ -45,6 +45,10 @@ class Sweepable(Protocol):
     @property
     def size(self) -> int:
         """How many steps there are."""
+
+
+class Sweepable(Network, Protocol):
+    """A network whose steps are ruled out."""
 
     def drop_dead_ends(self) -> None:
         """Drop what no way passes through."""
