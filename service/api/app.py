@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -22,6 +21,7 @@ from partita.service.api.journal import HEADER, Journal
 from partita.service.api.metrics import CountRequests
 from partita.service.api.openapi import openapi_document
 from partita.service.api.tracing import TraceRequests
+from partita.service.jobs.database import DatabaseAway
 from partita.service.jobs.jobs import Jobs
 from partita.service.logs import REQUEST_ID
 from partita.service.problem_document import (
@@ -81,7 +81,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(HTTPException, _wrong_place)
-    app.add_exception_handler(OperationalError, _no_store)
+    app.add_exception_handler(DatabaseAway, _no_store)
     app.add_exception_handler(Exception, _broken)
     return app
 

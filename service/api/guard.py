@@ -2,7 +2,6 @@
 
 import asyncio
 
-import sqlalchemy as sa
 from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -10,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from partita.service.access.key_store import KeyStore
 from partita.service.access.keys import ANYONE, Caller, Role
 from partita.service.access.quotas import QuotaReached
+from partita.service.jobs.database import DatabaseAway
 from partita.service.problem_document import NO_KEY, QUOTA_REACHED, ROLE_TOO_LOW, Refusal
 from partita.service.refusals import store_away
 
@@ -45,7 +45,7 @@ class Guard:
             except Refusal as refusal:
                 await refusal.response()(scope, receive, send)
                 return
-            except sa.exc.OperationalError as error:
+            except DatabaseAway as error:
                 await store_away(error).response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -20,6 +20,10 @@ MIGRATION_LOCK = 7_205_114
 """Number of PostgreSQL's advisory lock under which one process at a time changes the tables."""
 
 
+DatabaseAway = sa.exc.OperationalError
+"""Raised by whatever asks the database while that cannot be reached."""
+
+
 class DatabaseUnusable(Exception):
     """The database cannot be used; the text says why and what would help."""
 
@@ -84,7 +88,7 @@ def upgrade(engine: sa.Engine) -> None:
     except CommandError:
         name = engine.url.render_as_string()
         raise DatabaseUnusable(f"the tables of {name} are of a newer version of Partita; use that version") from None
-    except sa.exc.OperationalError as error:
+    except DatabaseAway as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise DatabaseUnusable(f"cannot use the database {engine.url.render_as_string()}: {reason}") from None
 

@@ -9,9 +9,10 @@ from contextlib import suppress
 from threading import Lock
 from typing import TypeVar
 
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from partita import __version__
+from partita.service.jobs.database import DatabaseAway
 from partita.service.jobs.progress import Progress
 from partita.service.jobs.records import Ending, Stored, digest_of
 from partita.service.jobs.store import Claim, Store
@@ -216,7 +217,7 @@ class Runner:
         while True:
             try:
                 return await asyncio.to_thread(change)
-            except OperationalError as error:
+            except DatabaseAway as error:
                 if self.closing:
                     raise
                 LOG.error("the store cannot be reached, trying again: %s", error.orig)
