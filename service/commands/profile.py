@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from partita.service.commands.bar import bar
+from partita.service.commands.captures import captured_model, needing_torch
 from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded, say
 
 if TYPE_CHECKING:
     from partita.models.problem import Problem
-    from partita.models.pytorch.capturing import Capture
     from partita.models.pytorch.layers import Depth
     from partita.models.pytorch.policies import Decision
-
-NO_TORCH = "partita profile needs PyTorch, which is not installed here: pip install 'partita[torch]'"
 
 
 Function = Annotated[
@@ -76,15 +74,11 @@ def profile(
     if output is not None:
         check_writable(output)
     joined = _depth(depth)
-    try:
+    with needing_torch("profile"):
         from partita.models.pytorch.ready import ready_problem
         from partita.models.pytorch.roofline import DEVICES
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise Stopped(NO_TORCH, BAD_INPUT) from None
     policies = _policies(recompute or [])
-    captured = _captured(model, joined)
+    captured = captured_model(model, joined)
     roofline = None if device is None else DEVICES.get(device)
     if captured.on_meta == (roofline is None) or (device is not None and roofline is None):
         raise Stopped(_wrong_device(device, tuple(DEVICES), on_meta=captured.on_meta), BAD_INPUT)
@@ -114,26 +108,6 @@ def profile(
         write_whole(output, text)
     else:
         sys.stdout.buffer.write(text.encode())
-
-
-def _captured(model: str, joined: "Depth") -> "Capture":
-    """Capture the model that MODULE:FUNCTION gives.
-
-    Raises
-    ------
-    Stopped
-        When it cannot be captured.
-    """
-    from partita.models.pytorch.capturing import capture
-    from partita.models.pytorch.errors import CannotCapture
-    from partita.service.commands.user_code import load_model
-
-    given = load_model(model)
-    try:
-        with redirect_stdout(sys.stderr):  # what the user's code prints
-            return capture(given.module, given.inputs, given.loss, depth=joined)
-    except CannotCapture as error:
-        raise Stopped(f"{model}: {error}", BAD_INPUT) from error
 
 
 def _policies(texts: list[str]) -> "dict[str, Sequence[str] | Decision]":

@@ -1,14 +1,13 @@
 """``partita verify``."""
 
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from partita.service.commands.bar import bar
+from partita.service.commands.captures import captured_model, explaining_captures, needing_torch
 from partita.service.commands.failures import BAD_INPUT, DIFFERENT, FAILED, Debug, Stopped, guarded
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from partita.models.pytorch.split import RunPlan
     from partita.service.commands.files import AnswerFile
 
-NO_TORCH = "partita verify needs PyTorch, which is not installed here: pip install 'partita[torch]'"
 MOST_SHOWN = 10
 """Differences that are listed."""
 KINDS = {"loss": "losses", "gradient": "gradients", "buffer": "buffers", "parameter": "parameters"}
@@ -48,24 +46,14 @@ def verify(
     2 bad input, 1 anything else.
     """
     from partita.service.commands.files import AnswerFile
-    from partita.service.commands.user_code import load_model
 
     file = AnswerFile(answer, candidate)
-    try:
-        from partita.models.pytorch.capturing import capture
-        from partita.models.pytorch.errors import CannotCapture
+    with needing_torch("verify"):
         from partita.models.pytorch.matching import matched
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise Stopped(NO_TORCH, BAD_INPUT) from None
     plan = _plan(file, cut)
-    given = load_model(model)
-    try:
-        with redirect_stdout(sys.stderr):  # what the user's code prints is no part of the report
-            captured = matched(capture(given.module, given.inputs, given.loss), file.problem.model)
-    except CannotCapture as error:
-        raise Stopped(f"{model}: {error}", BAD_INPUT) from error
+    captured = captured_model(model)
+    with explaining_captures(model):
+        captured = matched(captured, file.problem.model)
     found = _verified(captured, plan, model, steps=steps, time_limit_s=time_limit)
     for line in _report(found, plan, file.candidate.schedule.kind, steps):
         typer.echo(line)
