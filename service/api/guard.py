@@ -68,14 +68,14 @@ def _admit(scope: Scope) -> None:
             raise _no_key(text)
         caller = ANYONE
     scope.setdefault("state", {})["caller"] = caller
+    wait_s = state.rates.wait_s(caller)  # first, so that what is refused counts too
+    if wait_s and caller.quotas is not None:
+        reached = QuotaReached(f"requests_per_minute is {caller.quotas.requests_per_minute}")
+        raise quota_reached(reached, wait_s)
     needed = role_for(scope["method"], scope["path"])
     if not caller.may(needed):
         detail = f"this call needs a key with the role {needed}; that of {caller.key} is {caller.role}"
         raise Refusal(ROLE_TOO_LOW, detail)
-    wait_s = state.rates.wait_s(caller)
-    if wait_s and caller.quotas is not None:
-        reached = QuotaReached(f"requests_per_minute is {caller.quotas.requests_per_minute}")
-        raise quota_reached(reached, wait_s)
 
 
 def quota_reached(error: QuotaReached, retry_s: int) -> Refusal:

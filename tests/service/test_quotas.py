@@ -177,6 +177,15 @@ def test_the_refusals_name_the_quota(make_app):
     assert call(app, "POST", "/v1/plans", b"3", headers_with(app, "bob")).status_code == 202
 
 
+def test_what_the_role_forbids_is_counted(make_app):
+    """Tests that a key cannot ask without end for what it may not do."""
+    app = make_app()
+    alice = headers_with(app, "alice", "read")
+    key_store(app).limit("alice", requests_per_minute=1)
+    document_in(call(app, "POST", "/v1/plans", b"1", alice), 403, "role-too-low")
+    document_in(call(app, "POST", "/v1/plans", b"1", alice), 429, "quota-reached")
+
+
 def test_quotas_of_shared_jobs_are_shared(tmp_path):
     """Tests that a key that shares the jobs of another cannot bring quotas of its own."""
     data = ("--data", str(tmp_path))
