@@ -55,7 +55,7 @@ class Window:
     low: IntArray
     high: IntArray
     allowed: list[BoolArray] | None
-    longer: Longer | None
+    longer: Longer | None = None
 
 
 def prune(
@@ -80,7 +80,7 @@ def prune(
             break
         low, high = corridor.low, corridor.high
     if int(((high - low + 1)[:-1] * (high - low + 1)[1:]).sum()) > MOST_INTERVALS:
-        return Window(low, high, None, None)
+        return Window(low, high, None)
     network = RankNetwork.of_intervals(low, high, *fitting(view, frame, cutoffs, (low, high), deadline))
     if pool is not None and cutoffs.makespan is not None and len(pool):
         sweep(network, view, pool, cutoffs.makespan, deadline)

@@ -111,7 +111,7 @@ class SeatSpace:
         if network is None or network.empty:
             return None
         low, high = network.window()
-        return Window(low, high, [np.any(each, axis=0) for each in zip(*network.allowed(), strict=True)], None)
+        return Window(low, high, [np.any(each, axis=0) for each in zip(*network.allowed(), strict=True)])
 
     def refined(self, network: SeatNetwork, deadline: Deadline) -> SeatNetwork:
         """Tell locations apart in a network by kinds.
