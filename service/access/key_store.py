@@ -161,25 +161,38 @@ class KeyStore:
         if parts is None:
             return None
         identity, secret = parts
-        valid = sa.or_(key_secrets.c.expires_at.is_(None), key_secrets.c.expires_at > time.time())
         limits = (quotas.c.max_queued, quotas.c.max_running, quotas.c.requests_per_minute)
         chosen = (
             sa.select(key_secrets.c.hash, api_keys.c.owner, api_keys.c.role, api_keys.c.name, *limits)
             .join(api_keys, api_keys.c.name == key_secrets.c.key)
             .join(quotas, quotas.c.owner == api_keys.c.owner)
-            .where(key_secrets.c.id == identity, valid, api_keys.c.revoked_at.is_(None))
+            .where(*_valid(identity))
         )
         with self._engine.connect() as connection:
             row = connection.execute(chosen).one_or_none()
         if not fits(secret, None if row is None else row.hash):
             return None
         assert row is not None
-        return Caller(row.owner, row.role, row.name, Quotas(*row[4:]))
+        return Caller(row.owner, row.role, row.name, Quotas(*row[4:]), identity)
+
+    def still_valid(self, caller: Caller) -> bool:
+        """Tell whether who was recognized before would be now; without a key, as long as none was made."""
+        if caller.secret is None:
+            return not self.any_ever()
+        chosen = sa.select(key_secrets.c.id).join(api_keys, api_keys.c.name == key_secrets.c.key)
+        with self._engine.connect() as connection:
+            return connection.execute(chosen.where(*_valid(caller.secret))).first() is not None
 
     def any_ever(self) -> bool:
         """Tell whether a key was ever made, revoked or not: from then on keys are asked for."""
         with self._engine.connect() as connection:
             return connection.execute(sa.select(api_keys.c.name).limit(1)).first() is not None
+
+
+def _valid(identity: str) -> tuple[sa.ColumnElement[bool], ...]:
+    """Say which secret is meant, while it and its key are valid."""
+    lasts = sa.or_(key_secrets.c.expires_at.is_(None), key_secrets.c.expires_at > time.time())
+    return key_secrets.c.id == identity, lasts, api_keys.c.revoked_at.is_(None)
 
 
 def _owner(connection: sa.Connection, name: str) -> str:

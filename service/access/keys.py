@@ -56,12 +56,15 @@ class Caller:
         The name of its key; None without keys.
     quotas
         How much it may use; None for as much as there is.
+    secret
+        The identity of the secret that it shows; None without keys.
     """
 
     owner: str
     role: Role
     key: str | None
     quotas: Quotas | None = None
+    secret: str | None = None
 
     def may(self, needed: Role) -> bool:
         """Tell whether what needs a role is allowed."""

@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from partita import __version__
+from partita.service.access.quotas import OwnerGone
 from partita.service.access.rates import Rates
 from partita.service.api import batches, docs_page, documents, evaluations, exports, health, metrics
-from partita.service.api.guard import Guard
+from partita.service.api.guard import Guard, not_valid
 from partita.service.api.job_routes import routes_of
 from partita.service.api.journal import HEADER, Journal
 from partita.service.api.metrics import CountRequests
@@ -82,6 +83,7 @@ def create_app(settings: Settings | None = None, *, work: Work = perform) -> Fas
     app.add_exception_handler(RequestValidationError, _wrong_parameters)
     app.add_exception_handler(HTTPException, _wrong_place)
     app.add_exception_handler(DatabaseAway, _no_store)
+    app.add_exception_handler(OwnerGone, _no_key_left)
     app.add_exception_handler(Exception, _broken)
     return app
 
@@ -137,6 +139,11 @@ def _methods(request: Request) -> set[str]:
 async def _no_store(_: Request, error: Exception) -> Response:
     """Answer while the store cannot be reached."""
     return store_away(error).response()
+
+
+async def _no_key_left(_: Request, error: Exception) -> Response:
+    """Answer where a key was revoked while its request was read."""
+    return not_valid().response()
 
 
 async def _broken(_: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from partita.service.access.quotas import QuotaReached
 from partita.service.api.answering import CLIENT_GONE, admitted
 from partita.service.api.attaching import batch_with_contents
 from partita.service.api.batch_documents import batch_document, result_line
-from partita.service.api.guard import owner_of
+from partita.service.api.guard import owner_of, while_valid
 from partita.service.api.job_calls import answer_of, checked, refusal_to_take
 from partita.service.api.job_routes import Include
 from partita.service.api.preferences import idempotency_key
@@ -68,9 +68,8 @@ async def results(request: Request, batch: str) -> Response:
     """Give the results of a batch as they arrive."""
     found = await _batch_in(request, batch)
     jobs: Jobs = request.app.state.jobs
-    return StreamingResponse(
-        _lines(jobs, found.id, owner_of(request)), headers={"Cache-Control": "no-store"}, media_type=NDJSON
-    )
+    lines = while_valid(request, _lines(jobs, found.id, owner_of(request)))
+    return StreamingResponse(lines, headers={"Cache-Control": "no-store"}, media_type=NDJSON)
 
 
 @router.delete("/{batch}", operation_id="cancel_batch")

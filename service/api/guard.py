@@ -1,6 +1,7 @@
 """Who may send which request: every call asks for a key, but for those that tell of nobody's jobs."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 from fastapi import Request
 from starlette.datastructures import Headers
@@ -100,6 +101,11 @@ def _no_key(text: str | None) -> Refusal:
     """Explain that a key is missing or not valid, without a word about which keys there are."""
     if text is None:
         return Refusal(NO_KEY, "send an API key with the header Authorization: Bearer", headers=_challenge())
+    return not_valid()
+
+
+def not_valid() -> Refusal:
+    """Explain that a key is not valid, or no longer."""
     detail = "the key is not valid: it is mistyped, revoked, or was replaced when its key was rotated"
     return Refusal(NO_KEY, detail, headers=_challenge(', error="invalid_token"'))
 
@@ -118,3 +124,12 @@ def caller_of(request: Request) -> Caller:
 def owner_of(request: Request) -> str:
     """Give whose jobs a request is about."""
     return caller_of(request).owner
+
+
+async def while_valid(request: Request, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Pass on the parts of a stream, until its caller's key is revoked or has run out."""
+    keys: KeyStore = request.app.state.jobs.keys
+    async for part in parts:
+        if not await asyncio.to_thread(keys.still_valid, caller_of(request)):
+            return
+        yield part

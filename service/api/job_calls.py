@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from partita.service.access.quotas import QuotaReached
 from partita.service.api.answering import CLIENT_GONE, admitted, unless_client_leaves
 from partita.service.api.attaching import with_contents
-from partita.service.api.guard import owner_of, quota_reached
+from partita.service.api.guard import owner_of, quota_reached, while_valid
 from partita.service.api.job_documents import answer_text, document_of, event, with_answer
 from partita.service.api.preferences import Preferences, preferences
 from partita.service.api.request_body import read_body
@@ -159,7 +159,8 @@ async def follow(request: Request, kind: TaskKind, name: str) -> Response:
     """Give a job as events: ``progress`` at every change, ``heartbeat`` between, ``end`` with the answer."""
     job = await job_in(request, kind, name)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(request.app.state.jobs, job), headers=headers, media_type="text/event-stream")
+    events = while_valid(request, _events(request.app.state.jobs, job))
+    return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
 async def _events(jobs: Jobs, job: Job) -> AsyncIterator[bytes]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from partita.service.access.quotas import quotas_of
+from partita.service.access.quotas import check_owner, quotas_of
 from partita.service.jobs.records import packed, unpacked
 from partita.service.jobs.tables import documents
 from partita.service.solving.documents import content_digest
@@ -72,6 +72,8 @@ class DocumentStore:
             When something else is stored there than the request expects.
         NoRoom
             When the owner has no room for it.
+        OwnerGone
+            When its last key was revoked meanwhile.
         """
         values = {"digest": content_digest(text), "size": len(text), "body": packed(text)}
         while True:
@@ -91,6 +93,7 @@ class DocumentStore:
                         done = connection.execute(change.values(**values, updated_at=now)).rowcount == 1
                     if done:
                         self._check_room(connection, owner, new=before is None)
+                    check_owner(connection, owner)
             except sa.exc.IntegrityError:
                 done = False
             found = self.find(owner, kind, name)

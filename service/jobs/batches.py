@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from partita.models.queueing import drain_s
+from partita.service.access.quotas import check_owner
 from partita.service.jobs import turns
 from partita.service.jobs.attachments import attach
 from partita.service.jobs.records import COLUMNS, MANY, OPEN, Conflict, Job, digest_of, job_of, packed, pinned
@@ -87,6 +88,8 @@ def submit(store: Store, asked: AskedBatch) -> str:
         When the idempotency key was used for another request.
     QueueFull, QuotaReached
         When there is no room for so many jobs.
+    OwnerGone
+        When the last key of the owner was revoked meanwhile.
     """
     earlier = under_key(store, asked)
     if earlier is not None:
@@ -106,6 +109,7 @@ def submit(store: Store, asked: AskedBatch) -> str:
                     created_at=now,
                 )
             )
+            check_owner(connection, asked.owner)
             attach(connection, batch, asked.contents)
             connection.execute(jobs.insert(), rows)
             store.check_room(connection, asked.owner)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from partita import __version__
-from partita.service.access.quotas import quotas_of
+from partita.service.access.quotas import check_owner, quotas_of
 from partita.service.jobs import turns
 from partita.service.jobs.attachments import attach, attached
 from partita.service.jobs.parts import in_parts
@@ -93,12 +93,15 @@ class Store:
             When too many jobs wait.
         QuotaReached
             When too many jobs of this owner wait.
+        OwnerGone
+            When its last key was revoked meanwhile.
         """
         job, waits = str(uuid.uuid4()), executor is None and answer is None
         values = _new_row(job, asked, executor, answer)
         try:
             with self.engine.begin() as connection:
                 connection.execute(jobs.insert().values(values))
+                check_owner(connection, asked.owner)
                 attach(connection, job, asked.contents)
                 if executor is not None and not turns.has_turn(connection, asked.owner):
                     connection.execute(jobs.update().where(jobs.c.id == job).values(NOT_BEGUN))

@@ -12,8 +12,10 @@ from key_calls import headers_with, key_store
 from processes import running
 
 from partita.service.access.keys import ROLES, Secret, fits, parts_of
+from partita.service.api import batches, documents, job_calls
 from partita.service.api.guard import role_for
 from partita.service.jobs.database import connect
+from partita.service.jobs.tables import documents as documents_table
 
 KEY = r"partita_[0-9a-f]{16}_[A-Za-z0-9_-]{43}"
 
@@ -119,6 +121,51 @@ def test_keys_may_share_jobs(make_app, keys):
     assert "shares jobs with alice" in keys("list").out
     assert "cancelled" not in keys("revoke", "wall").err
     assert states(app) == {job: "queued"}
+
+
+def test_streams_end_with_their_key(make_app, monkeypatch):
+    """Tests that an open stream of a job that goes on tells nothing more once its key is revoked."""
+    app = make_app()
+    job = call(app, "POST", "/v1/plans", b"{}", headers_with(app, "alice")).json()["id"]
+    looks = headers_with(app, "wall", "read", "alice")
+    events, told = job_calls.event, []
+
+    def event(*given):
+        told.append(given)
+        if len(told) == 3:
+            key_store(app).revoke("wall")
+        if len(told) == 20:
+            app.state.jobs.begin_to_close()  # else a stream that goes on would do so for ever
+        return events(*given)
+
+    for name, value in (("event", event), ("LOOK_S", 0.0), ("BEAT_S", 0.0)):
+        monkeypatch.setattr(job_calls, name, value)
+    assert call(app, "GET", f"/v1/plans/{job}/events", headers=looks).text.count("event:") == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "method", "path", "body"),
+    [
+        (job_calls, "POST", "/v1/plans", b"{}"),
+        (batches, "POST", "/v1/batches", b'{"problems": [{}]}'),
+        (documents, "PUT", "/v1/profiles/m", b'{"layers": [{"name": "a", "forward_s": 1}]}'),
+    ],
+)
+def test_what_arrives_after_its_key_was_revoked_is_not_kept(make_app, monkeypatch, module, method, path, body):
+    """Tests that a body that was on its way while the last key was revoked leaves neither a job nor a document."""
+    app = make_app()
+    headers = headers_with(app, "alice")
+    read_body = module.read_body
+
+    async def slowly(*given):
+        key_store(app).revoke("alice")
+        return await read_body(*given)
+
+    monkeypatch.setattr(module, "read_body", slowly)
+    document_in(call(app, method, path, body, headers), 401, "no-key")
+    assert states(app) == {}
+    with app.state.jobs.store.engine.connect() as connection:
+        assert connection.execute(sa.select(documents_table)).all() == []
 
 
 def states(app):

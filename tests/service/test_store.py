@@ -12,7 +12,7 @@ from partita.service.jobs.database import address, connect, upgrade
 from partita.service.jobs.keeper import Keeper, hand_over
 from partita.service.jobs.leases import Lease, alive
 from partita.service.jobs.queue import Queue
-from partita.service.jobs.records import Asked, Ending, Stored
+from partita.service.jobs.records import LOCAL, Asked, Ending, Stored
 from partita.service.jobs.store import MOST_ATTEMPTS, Claim, Store
 from partita.service.jobs.tables import answers, batches, jobs, workers
 from partita.service.jobs.upkeep import clear, mend, note, orders
@@ -33,7 +33,7 @@ def store(tmp_path):
     engine.dispose()
 
 
-def asked(body=b"{}", owner="me", **more):
+def asked(body=b"{}", owner=LOCAL, **more):
     return Asked(owner, "plan", body, **more)
 
 
@@ -55,12 +55,12 @@ def test_a_job_ends_once(store):
     assert store.begin(job.id, "b") is None
     assert store.finish(claim, DONE)
     assert not store.finish(claim, Ending("failed", failure=b"{}"))
-    assert store.find(job.id, "me").state == "succeeded"
+    assert store.find(job.id, LOCAL).state == "succeeded"
     other, _ = store.submit(asked(b"[]"))
     claim = store.begin(other.id, "a")
-    assert store.cancel(other.id, "me").state == "cancelled"
+    assert store.cancel(other.id, LOCAL).state == "cancelled"
     assert not store.finish(claim, DONE)
-    assert store.cancel(job.id, "me").state == "succeeded"
+    assert store.cancel(job.id, LOCAL).state == "succeeded"
 
 
 def test_answers_of_another_version_are_not_given(store, monkeypatch):
@@ -82,9 +82,9 @@ def test_who_lost_a_job_records_nothing(store):
     assert (first.attempt, second.attempt) == (1, 2)
     assert not store.finish(first, DONE)
     note(store, {first: {"phase": "late"}, second: {"phase": "right"}})
-    assert store.find(job.id, "me").phase == "right"
+    assert store.find(job.id, LOCAL).phase == "right"
     assert orders(store, [first, second]) == {second: False}
-    store.ask_stop(job.id, "me")
+    store.ask_stop(job.id, LOCAL)
     assert orders(store, [second]) == {second: True}
 
 
@@ -101,13 +101,13 @@ def test_an_owner_sees_its_own_only(store):
     running, _ = store.submit(asked(b"[]"))
     assert store.cancel(running.id, "other") is None
     assert store.ask_stop(running.id, "other") is None
-    assert store.find(running.id, "me") == running
+    assert store.find(running.id, LOCAL) == running
 
 
 def test_a_job_that_ends_its_workers_is_given_up(store):
     """Tests that a job, and its equals in a batch, fail after many workers were gone over it."""
     split = Split(None, (Variant(None, b"{}"), Variant(None, b"{}")))
-    batch = submit(store, AskedBatch("me", split, "x"))
+    batch = submit(store, AskedBatch(LOCAL, split, "x"))
     with store.engine.connect() as connection:
         leader = connection.execute(sa.select(jobs.c.id).where(jobs.c.leader.is_(None))).scalar_one()
     for _ in range(MOST_ATTEMPTS):
@@ -124,10 +124,10 @@ def test_a_job_that_ends_its_workers_is_given_up(store):
 def test_equals_of_a_cancelled_job_go_on(store):
     """Tests that the end of one job by hand is not the end of those that wait for the same."""
     split = Split(None, tuple(Variant(None, b"{}") for _ in range(3)))
-    submit(store, AskedBatch("me", split, "x"))
+    submit(store, AskedBatch(LOCAL, split, "x"))
     with store.engine.connect() as connection:
         leader = connection.execute(sa.select(jobs.c.id).where(jobs.c.leader.is_(None))).scalar_one()
-    store.cancel(leader, "me")
+    store.cancel(leader, LOCAL)
     with store.engine.connect() as connection:
         left = connection.execute(sa.select(jobs.c.id).where(jobs.c.state == "queued", jobs.c.leader.is_(None)))
         waiting = list(left.scalars())
@@ -152,7 +152,7 @@ def test_direct_jobs_reach_the_queue(store):
     job, _ = store.submit(asked(), executor="a")
     assert store.queue.lost([job.id]) == [job.id]
     hand_over(store, "a")
-    assert store.find(job.id, "me").state == "queued"
+    assert store.find(job.id, LOCAL).state == "queued"
     assert store.queue.lost([job.id]) == []
 
 
@@ -160,7 +160,7 @@ def test_what_is_old_is_cleared(store):
     """Tests that ended jobs, their answers and their batches go when they are old, and nothing else does."""
     old, _ = store.submit(asked())
     store.finish(store.begin(old.id, "a"), DONE)
-    submit(store, AskedBatch("me", Split(b"{}", (Variant("x", b"{}"),)), "x"))
+    submit(store, AskedBatch(LOCAL, Split(b"{}", (Variant("x", b"{}"),)), "x"))
     clear(store, time.time() - 60)
     assert (rows(store, jobs), rows(store, answers), rows(store, batches)) == (2, 1, 1)
     clear(store, time.time() + 60)
@@ -218,4 +218,4 @@ def test_claims_of_direct_jobs(store):
     """Tests that the process that took a job at once may end it."""
     job, new = store.submit(asked(), executor="a")
     assert new
-    assert store.finish(Claim(job.id, "me", job.attempt), DONE)
+    assert store.finish(Claim(job.id, LOCAL, job.attempt), DONE)
