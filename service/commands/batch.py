@@ -50,15 +50,15 @@ def batch(
     broken off. Exit codes: 1 where a solve failed, else 2 where a problem is wrong, else 4 where the time of one ran
     out, else 3 where one is infeasible, else 0.
     """
-    from partita.service.commands.batch_lines import Known, Output, check_other, read_lines, resume
+    from partita.service.commands.batch_lines import Known, Output, check_other, opened, read_lines
     from partita.service.commands.files import check_writable
 
     if output is not None:
         check_writable(output, otherwise="leave -o out")
         check_other(file, output)
     lines = read_lines(file)
-    known = Known({}, frozenset()) if output is None else resume(output, lines)
-    with open(output, "ab") if output is not None else nullcontext(sys.stdout.buffer) as stream:
+    printed = nullcontext((Known({}, frozenset()), sys.stdout.buffer))
+    with printed if output is None else opened(output, lines) as (known, stream):
         work = _Batch(lines, known, Output(stream, durable=output is not None))
         todo = work.begin()
         found = _here(todo, solves, debug=debug) if server is None else _there(todo, server, key)

@@ -1,18 +1,24 @@
 """The lines of ``partita batch``: problems in, results out, and what is there already."""
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, get_args
 
+from partita.models.answer import Status
 from partita.models.digest import problem_digest
 from partita.models.document import read_json, validate
 from partita.models.errors import InvalidInput
 from partita.models.problem import Problem
 from partita.service.commands.files import STANDARD, BadFile, read_bytes, write_whole
+from partita.service.problem_document import ProblemDocument
 from partita.service.refusals import refusal_of
 from partita.service.replies import State
 from partita.service.settings import Settings
@@ -107,6 +113,39 @@ class Known:
     written: frozenset[int]
 
 
+@contextmanager
+def opened(name: str, lines: list[Line]) -> Iterator[tuple[Known, IO[bytes]]]:
+    """Open the results of these problems to append to them, and give what they hold; no other run writes to them.
+
+    Raises
+    ------
+    BadFile
+        When another run writes to them, or as ``resume`` does.
+    """
+    with open(name, "ab") as before:  # stays locked, so that a run that opened what is replaced gets no turn
+        _lock(name, before)
+        known = resume(name, lines)
+        if os.path.samestat(os.fstat(before.fileno()), os.stat(name)):
+            yield known, before
+            return
+        with open(name, "ab") as stream:
+            _lock(name, stream)
+            yield known, stream
+
+
+def _lock(name: str, stream: IO[bytes]) -> None:
+    """Have a file alone as long as it is open; a device or a pipe, and what knows no locks, is shared."""
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BadFile(name, ["another partita batch writes to it; wait for its end, or give another -o"]) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+            raise
+
+
 def resume(name: str, lines: list[Line]) -> Known:
     """Read the results that a file holds, and leave in it those of these problems at their places.
 
@@ -153,12 +192,19 @@ def _parts(content: bytes) -> Iterator[tuple[int, bytes, bool]]:
 def _end_in(text: bytes) -> tuple[int, str, End]:
     """Read a result: its place, its digest and how it ended; raises ``KeyError`` or ``TypeError`` where it is none."""
     data = read_json(text)
-    if not isinstance(data, dict) or data["status"] not in ("succeeded", "failed"):
+    if not isinstance(data, dict):
         raise TypeError("no result")
-    answer, failure = data["answer"], data["failure"]
-    status = answer["status"] if data["status"] == "succeeded" else ""
-    end = End(data["status"], _text(failure), _text(answer), status)
-    return int(data["index"]), str(data["digest"]), end
+    state, index, digest, answer, failure = (data[key] for key in ("status", "index", "digest", "answer", "failure"))
+    if not (isinstance(index, int) and isinstance(digest, str)):
+        raise TypeError("no place")
+    if state == "succeeded" and failure is None:
+        if answer["problem_digest"] != digest or answer["status"] not in get_args(Status):
+            raise TypeError("no answer to this problem")
+        return index, digest, End(state, None, _text(answer), answer["status"])
+    if state == "failed" and answer is None:
+        validate(ProblemDocument, failure)
+        return index, digest, End(state, _text(failure))
+    raise TypeError("no end")
 
 
 def _text(value: object) -> bytes | None:

@@ -18,6 +18,7 @@ from partita.models.digest import problem_digest
 from partita.models.document import validate
 from partita.models.problem import Problem
 from partita.service.commands.batch import forecast
+from partita.service.commands.batch_lines import opened, read_lines
 from partita.service.settings import Settings
 from partita.service.solving import many
 from partita.service.solving.outcomes import Crashed, Failed
@@ -137,6 +138,42 @@ def test_nothing_else_is_written_over(files, solved):
     Path(other).write_text("[1]\n")
     refused = partita("batch", name, "-o", other)
     assert refused.exit_code == 2 and "line 1 is no result of partita batch" in refused.err
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"index": "a"},
+        {"digest": 1},
+        {"status": "failed"},
+        {"status": "failed", "answer": None},
+        {"status": "failed", "answer": None, "failure": {"type": "x"}},
+        {"answer": None},
+        {"answer": ["status"]},
+        {"answer": {"status": "optimal"}},
+    ],
+)
+def test_results_that_are_none_are_not_taken_for_some(files, changed):
+    """Tests that a line whose end was spoiled is named, not counted as a plan, and that the file stays as it is."""
+    name, output = files(chain())
+    partita("batch", name, "-o", output)
+    result = results(output)[0]
+    Path(output).write_text(json.dumps({**result, **changed}) + "\n")
+    before = Path(output).read_bytes()
+    refused = partita("batch", name, "-o", output)
+    assert refused.exit_code == 2 and "line 1 is no result of partita batch" in refused.err
+    assert Path(output).read_bytes() == before
+
+
+def test_one_run_at_a_time(files):
+    """Tests that a second run refuses to write where another one does, also once that has replaced the file."""
+    name, output = files(chain())
+    Path(output).write_text("{torn")
+    lines = read_lines(name)
+    with opened(output, lines):
+        refused = partita("batch", name, "-o", output)
+        assert refused.exit_code == 2 and "another partita batch writes to it" in refused.err
+    assert partita("batch", name, "-o", output).exit_code == 0
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
