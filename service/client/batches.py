@@ -19,6 +19,9 @@ EVALUATED_S = 60.0
 
 DEFAULT_LIMIT_S = 10.0
 
+MOST_S = 1e7
+"""Time limits beyond this are thought to be mistakes, of which the server tells at once."""
+
 GivenProblems = Iterable[GivenProblem] | Mapping[str, GivenProblem]
 """Problems, or problems by the names that their results are to have."""
 
@@ -105,7 +108,7 @@ def _limit_s(problem: GivenProblem) -> float:
         return problem.search.time_limit_s
     search = problem.get("search")
     limit = search.get("time_limit_s") if isinstance(search, Mapping) else None
-    return float(limit) if isinstance(limit, int | float) else DEFAULT_LIMIT_S
+    return float(limit) if isinstance(limit, int | float) and 0 <= limit <= MOST_S else DEFAULT_LIMIT_S
 
 
 def ready(patience: Patience) -> Steps[Health]:

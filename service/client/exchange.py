@@ -15,6 +15,9 @@ from partita.service.problem_document import MEDIA_TYPE, ProblemDocument
 NO_ROOM = (429, 503)
 """Statuses after which the same request may succeed later."""
 
+LONGEST_RETRY_S = 300.0
+"""The longest time for which a server may ask to be left alone before it is asked again."""
+
 ModelType = TypeVar("ModelType", bound=BaseModel)
 
 
@@ -69,9 +72,9 @@ def unreachable(error: Broken, patience: Patience) -> ServiceError:
 
 
 def retry_after_s(reply: Reply) -> float:
-    """Give how long the server wants to be left alone."""
+    """Give how long the server wants to be left alone, within reason."""
     text = reply.headers.get("retry-after", "")
-    return float(text) if text.isascii() and text.isdigit() else 0.0
+    return min(float(text), LONGEST_RETRY_S) if text.isascii() and text.isdigit() else 0.0
 
 
 def check(reply: Reply) -> None:
@@ -86,12 +89,14 @@ def check(reply: Reply) -> None:
         return
     if reply.headers.get("content-type", "").startswith(MEDIA_TYPE):
         raise explained(parsed(ProblemDocument, reply.body))
+    if 300 <= reply.status < 400 and "location" in reply.headers:
+        raise ServiceError(f"the server redirects to {reply.headers['location']!r}; give its address as it is there")
     text = reply.body[:200].decode(errors="replace").strip()
     raise ServiceError(f"the server answered with status {reply.status}, which is no answer of Partita: {text!r}")
 
 
-def parsed(model: type[ModelType], body: bytes | str) -> ModelType:
-    """Read a document of the server.
+def parsed(model: type[ModelType], body: bytes | str, last: ModelType | None = None) -> ModelType:
+    """Read a document of the server; where there is a last one, it may tell only what has changed.
 
     Raises
     ------
@@ -99,7 +104,10 @@ def parsed(model: type[ModelType], body: bytes | str) -> ModelType:
         When it is none that this version knows.
     """
     try:
-        return validate(model, read_json(body.encode() if isinstance(body, str) else body))
+        data = read_json(body.encode() if isinstance(body, str) else body)
+        if last is not None and isinstance(data, dict):
+            data = {**last.model_dump(mode="json"), **data}
+        return validate(model, data)
     except InvalidInput as error:
         detail = f"this is version {__version__}; is the server of another one (GET /healthz tells)?"
         fault = str(error.faults[0])

@@ -101,7 +101,9 @@ def ask(asked: Asked, patience: Patience, wait_s: int) -> Steps[tuple[Reply | No
     }
     path = path_of(asked.kind) + ("?include=problem" if asked.include_problem else "")
     reply = yield from exchange(Send("POST", path, asked.body, headers, wait_s), patience)
-    job = reply.headers["location"].rpartition("/")[2]
+    job = reply.headers.get("location", "").rpartition("/")[2]
+    if not job:
+        raise ServiceError(f"the server answered with status {reply.status} and names no job: this is not Partita")
     patience.job = job
     return (reply if reply.status == 200 else None), job
 
@@ -213,6 +215,4 @@ def _events(patience: Patience) -> Steps[JobDocument | None]:
 
 def _told(name: str, data: str, last: JobDocument | None) -> JobDocument:
     """Give the job that an event tells; a heartbeat tells parts of it."""
-    if name == "heartbeat" and last is not None:
-        data = json.dumps({**last.model_dump(mode="json"), **json.loads(data)})
-    return parsed(JobDocument, data)
+    return parsed(JobDocument, data, last if name == "heartbeat" else None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from partita.service.commands.failures import BAD_INPUT, FAILED, INFEASIBLE, NO_SOLUTION, Debug, guarded, say
+from partita.service.commands.failures import BAD_INPUT, FAILED, INFEASIBLE, NO_SOLUTION, Debug, Stopped, guarded, say
 from partita.service.commands.options import DEFAULTS, option
 from partita.service.commands.remote import ServerKey, ServerUrl
 
@@ -190,6 +190,8 @@ def _there(todo: "dict[str, Line]", url: str, key: str | None) -> "Generator[tup
         taken = client.submit_batch([problem_of(line) for line in todo.values()])
         try:
             for result in client.results(taken.id):
+                if not 0 <= result.index < len(digests):
+                    raise Stopped(f"the server gave a result for problem {result.index} of {len(digests)}")
                 if result.answer is not None:
                     answer = result.answer.model_dump_json().encode()
                     yield digests[result.index], End("succeeded", None, answer, result.answer.status)

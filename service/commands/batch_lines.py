@@ -135,7 +135,7 @@ def opened(name: str, lines: list[Line]) -> Iterator[tuple[Known, IO[bytes]]]:
 
 def _lock(name: str, stream: IO[bytes]) -> None:
     """Have a file alone as long as it is open; a device or a pipe, and what knows no locks, is shared."""
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+    if not _is_regular(stream):
         return
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,6 +144,11 @@ def _lock(name: str, stream: IO[bytes]) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise
+
+
+def _is_regular(stream: IO[bytes]) -> bool:
+    """Tell a file from a device or a pipe."""
+    return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
 def resume(name: str, lines: list[Line]) -> Known:
@@ -213,10 +218,18 @@ def _text(value: object) -> bytes | None:
 
 
 class Output:
-    """Where results go as they come: appended to a file, where each is on the disk before the next, or printed."""
+    """Where results go as they come: appended to a file, where each is on the disk before the next, or printed.
+
+    Parameters
+    ----------
+    stream
+        The file, or standard output.
+    durable
+        Whether each is to be on the disk before the next; a device or a pipe has none.
+    """
 
     def __init__(self, stream: IO[bytes], *, durable: bool) -> None:
-        self._stream, self._durable = stream, durable
+        self._stream, self._durable = stream, durable and _is_regular(stream)
 
     def write(self, line: bytes) -> None:
         """Write one line."""

@@ -34,9 +34,10 @@ class Stopped(Exception):
 
 
 def say(message: str) -> None:
-    """Write a message to standard error; one that nobody reads is no error."""
+    """Write a message to standard error, with control characters escaped; one that nobody reads is no error."""
+    shown = "".join(each if each.isprintable() or each in "\n\t" else repr(each)[1:-1] for each in message)
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"{message}\n")
+        sys.stderr.write(f"{shown}\n")
         sys.stderr.flush()
 
 

@@ -1,10 +1,12 @@
 """``partita batch``: results as they are found, what fails, going on where it was broken off, and a server."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_calls import partita
@@ -17,8 +19,10 @@ from partita.models.answer import Answer
 from partita.models.digest import problem_digest
 from partita.models.document import validate
 from partita.models.problem import Problem
+from partita.service.client import Client
 from partita.service.commands.batch import forecast
 from partita.service.commands.batch_lines import opened, read_lines
+from partita.service.replies import BatchResult
 from partita.service.settings import Settings
 from partita.service.solving import many
 from partita.service.solving.outcomes import Crashed, Failed
@@ -165,6 +169,12 @@ def test_results_that_are_none_are_not_taken_for_some(files, changed):
     assert Path(output).read_bytes() == before
 
 
+def test_results_may_go_to_a_device(files):
+    """Tests that what has no disk and knows no locks takes results, too."""
+    name, _ = files(chain())
+    assert partita("batch", name, "-o", os.devnull).exit_code == 0
+
+
 def test_one_run_at_a_time(files):
     """Tests that a second run refuses to write where another one does, also once that has replaced the file."""
     name, output = files(chain())
@@ -238,6 +248,15 @@ def test_a_server(files, real_client):
 
     ours, theirs = results_in(here.out), results(output)
     assert {index: told(each) for index, each in ours.items()} == {index: told(each) for index, each in theirs.items()}
+
+
+def test_a_server_that_answers_what_was_not_asked(files, monkeypatch):
+    """Tests that a result of a place that there is not ends the command with a message."""
+    result = BatchResult(index=-1, name=None, job="x", status="cancelled", failure=None, answer=None)
+    monkeypatch.setattr(Client, "submit_batch", lambda *_: SimpleNamespace(id="x"))
+    monkeypatch.setattr(Client, "results", lambda *_: iter((result,)))
+    called = partita("batch", files(chain())[0], "--server", "http://127.0.0.1:1")
+    assert called.exit_code == 1 and "a result for problem -1 of 1" in called.err
 
 
 def test_a_limit_of_the_server(files, real_client):

@@ -396,3 +396,9 @@ def test_evaluate_an_answer_that_was_searched_for_otherwise(file, tmp_path):
     path, problem = str(tmp_path / "answer.json"), file(chain())
     assert partita("plan", problem, "--candidates", "1", "--time-limit", "4", "-o", path).exit_code == 0
     assert partita("evaluate", problem, path).exit_code == 0
+
+
+def test_messages_hold_no_control_characters(tmp_path):
+    """Tests that a name cannot write to the terminal what it likes."""
+    called = partita("plan", str(tmp_path / "a\x1b[31m\u2028.json"))
+    assert called.exit_code == 2 and "a\\x1b[31m\\u2028.json: cannot be read" in called.err

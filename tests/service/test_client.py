@@ -141,6 +141,9 @@ def test_a_refusal_carries_its_document(scripted):
     [
         (lambda: httpx.Response(502, text="<html>proxy"), "status 502.*proxy"),
         (lambda: httpx.Response(200, text="hello", headers=LOCATION), "the server's Answer cannot be read.*healthz"),
+        (lambda: httpx.Response(200, text="<html>hello"), "status 200 and names no job: this is not Partita"),
+        (lambda: httpx.Response(202, json={}, headers={"Location": "/"}), "names no job"),
+        (lambda: httpx.Response(307, headers={"Location": "https://other/"}), "redirects to 'https://other/'"),
     ],
 )
 def test_what_is_no_answer_of_partita(scripted, response, words):
@@ -172,6 +175,31 @@ def test_follows_a_job_through_a_broken_stream(scripted):
     assert [each.progress is not None for each in told] == [False, True, False, False, False]
     assert told[1].created_at == "2026-01-01"
     assert len(script.pauses) == 2
+
+
+@pytest.mark.parametrize("data", ["", "alive", [1], {"state": "odd"}])
+def test_a_heartbeat_that_is_none(scripted, data):
+    """Tests that a sign of life that cannot be read ends the call with the reason."""
+    stream = events(("progress", job("running")), ("heartbeat", data))
+    with pytest.raises(ServiceError, match="the server's JobDocument cannot be read"):
+        scripted(accepted(), stream)[0].plan(CHAIN)
+
+
+@pytest.mark.parametrize("seconds", ["86400", "9" * 400])
+def test_a_server_cannot_put_a_client_to_sleep(scripted, seconds):
+    """Tests that the longest pause is bounded, whatever the server says."""
+    planner, script = scripted(refused(QUEUE_FULL, **{"Retry-After": seconds}), httpx.Response(404))
+    with pytest.raises(ServiceError, match="status 404"):
+        planner.plan(CHAIN)
+    assert script.pauses == [300.0]
+
+
+@pytest.mark.parametrize("limit", [10**400, -1, float(10**300), "long"])
+def test_a_time_limit_that_is_none(scripted, limit):
+    """Tests that an evaluation with an impossible time limit is sent, so that the server says what is wrong."""
+    planner, _ = scripted(refused(INVALID, Place(pointer="/problem/search", detail="too long", code="bound")))
+    with pytest.raises(ServiceError, match="/problem/search: too long"):
+        planner.evaluate({**CHAIN, "search": {"time_limit_s": limit}}, {"stage_sizes": [3]})
 
 
 def test_polls_where_there_are_no_events(scripted):
