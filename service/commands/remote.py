@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, TypeVar
 from uuid import uuid4
 
@@ -143,7 +144,8 @@ def calling(url: str, key: str | None, refused: "Blame", prefix: str = "") -> "I
     except ServiceError as error:
         if error.document is not None and error.document.about_input:
             raise refused(_faults(error.document, prefix)) from None
-        raise Stopped(str(error)) from None
+        remedy = "; PARTITA_KEY or --key gives this command its key" if error.status == HTTPStatus.UNAUTHORIZED else ""
+        raise Stopped(f"{error}{remedy}") from None
 
 
 def _faults(document: "ProblemDocument", prefix: str) -> "Iterator[Fault]":

@@ -96,6 +96,17 @@ def test_the_key(file, monkeypatch, option, variable):
     assert sent == ["Bearer secret"]
 
 
+def test_no_key(file, monkeypatch):
+    """Tests that a command that a server refuses for want of a key says how to give it one."""
+    refusal = {"type": "/docs#no-key", "title": "No valid API key", "status": 401, "detail": "send an API key"}
+    refusal |= {"instance": "urn:uuid:1", "request_id": "1", "errors": []}
+    headers = {"Content-Type": "application/problem+json"}
+    transport = httpx.MockTransport(lambda request: httpx.Response(401, json=refusal, headers=headers))
+    monkeypatch.setattr(clients, "Client", lambda url, key: Client(url, key=key, transport=transport))
+    result = partita("plan", file(chain()), "--server", "http://planner.example")
+    assert (result.exit_code, "PARTITA_KEY or --key" in result.err) == (1, True)
+
+
 def start(http, name):
     """Begin a command that follows a job, and wait until the job runs."""
     command = [sys.executable, "-m", "partita.service", "plan", name, "--json", "--server", str(http.base_url)]
