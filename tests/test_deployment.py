@@ -70,8 +70,10 @@ def test_the_image_has_no_privileges():
 def test_names_exist(text):
     """Tests that no text names an option, a variable or a path of the service that does not exist."""
     named, variables, paths = told_in(text)
-    known = {**options("serve"), **options("worker")}
-    others = {
+    known = {**options("serve"), **options("worker"), **options("plan")}
+    keys = COMMANDS["keys"].commands.values()
+    others = {name for command in keys for each in command.params for name in each.opts}
+    others |= {
         "--no-cache-dir",
         "--no-deps",
         "--wheel-dir",
