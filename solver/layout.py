@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from partita.models.answer import Candidate
+from partita.models.document import validate
 from partita.models.errors import Fault, InvalidInput, short_value
 from partita.models.naming import listing, quoted
 from partita.models.plan import GivenPlan
@@ -40,6 +42,21 @@ class Layout:
     instance: Instance
     plan: LayerPlan
     devices: list[tuple[str, ...]] | None
+
+
+def given_by(candidate: Candidate, members: tuple[str, ...]) -> GivenPlan:
+    """Give some members of a candidate's stages as a plan; a candidate from a file may hold what no plan does.
+
+    Raises
+    ------
+    InvalidInput
+        With pointers from ``/plan`` on.
+    """
+    stages = [{member: getattr(stage, member) for member in members} for stage in candidate.stages]
+    try:
+        return validate(GivenPlan, {"stages": stages})
+    except InvalidInput as error:
+        raise InvalidInput(replace(fault, pointer=f"/plan{fault.pointer}") for fault in error.faults) from None
 
 
 def lay_out(problem: Problem, given: GivenPlan) -> Layout:

@@ -14,14 +14,13 @@ import numpy as np
 from partita.models.answer import Candidate
 from partita.models.errors import InvalidInput
 from partita.models.naming import listing, quoted
-from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.solver.arrays import FloatArray
 from partita.solver.checks import InternalError
 from partita.solver.costs import kept_bytes, sum_by
 from partita.solver.evaluation import Evaluator
 from partita.solver.event_graph import FORWARD, EventGraph
-from partita.solver.layout import Layout, lay_out
+from partita.solver.layout import Layout, given_by, lay_out
 from partita.solver.measure import graph_of
 from partita.solver.support import refuse_degrees_per_stage, refuse_unsupported
 
@@ -197,11 +196,8 @@ def in_scenario(problem: Problem, candidate: Candidate, name: str) -> Candidate:
 
 def _laid_out(problem: Problem, candidate: Candidate) -> Layout:
     """Lay out a candidate's stages and places for a problem in its configuration."""
-    stages = tuple(
-        GivenStage(layers=stage.layers, options=stage.options, devices=stage.devices) for stage in candidate.stages
-    )
-    layout = lay_out(problem, GivenPlan(stages=stages))
-    if any(stage.options for stage in stages):
+    layout = lay_out(problem, given_by(candidate, ("layers", "options", "devices")))
+    if any(stage.options for stage in candidate.stages):
         return layout
     # Nothing is recomputed, where a plan without options would choose.
     return replace(layout, plan=replace(layout.plan, option=np.zeros_like(layout.plan.option)))

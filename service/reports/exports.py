@@ -5,7 +5,6 @@ from collections.abc import Callable
 from partita.models.actions import write_orders_csv
 from partita.models.answer import Candidate
 from partita.models.contract import contract_of
-from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.models.writers.deepspeed import write_deepspeed
 from partita.models.writers.megatron import write_megatron, write_megatron_numbers
@@ -14,7 +13,7 @@ from partita.models.writers.torchtitan import write_torchtitan
 from partita.models.writers.vllm import write_vllm
 from partita.service.reports.chrome_trace import chrome_trace_text
 from partita.service.reports.rank_orders import rank_orders
-from partita.solver.layout import lay_out
+from partita.solver.layout import given_by, lay_out
 from partita.solver.timeline import timeline
 
 Writer = Callable[[Problem, Candidate], str]
@@ -42,8 +41,7 @@ def _checked(write: Writer) -> Writer:
 
     def checked(problem: Problem, candidate: Candidate) -> str:
         rank_orders(problem, candidate)
-        stages = tuple(GivenStage(layers=stage.layers, devices=stage.devices) for stage in candidate.stages)
-        lay_out(problem.configured(candidate), GivenPlan(stages=stages))
+        lay_out(problem.configured(candidate), given_by(candidate, ("layers", "devices")))
         return write(problem, candidate)
 
     return checked

@@ -354,6 +354,19 @@ def test_a_plan_of_another_problem_is_refused(file):
     assert called.err.startswith(f"{path}: /candidates/0/stages/1/layers/0: there is no layer 'x'")
 
 
+@pytest.mark.parametrize(
+    ("member", "value", "place"),
+    [("layers", [], "layers"), ("layers", ["a\x01"], "layers/0"), ("devices", [""], "devices/0")],
+)
+@pytest.mark.parametrize("format", ["torchtitan", "chrome-trace"])
+def test_a_stage_that_is_none_is_named(file, format, member, value, place):
+    """Tests that an answer whose stages were spoiled is refused, with the place."""
+    answer = answer_json(training_problem())
+    answer["candidates"][0]["stages"][0][member] = value
+    refused = partita("export", format, file(answer))
+    assert refused.exit_code == 2 and f"/candidates/0/stages/0/{place}: " in refused.err
+
+
 def test_the_help_names_all_formats():
     """Tests that command line and service know all formats without importing their writers."""
     assert list(FORMATS) == list(EXPORTS) == sorted(FORMATS)
