@@ -7,6 +7,7 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from partita.service.access.addresses import names_loopback
 from partita.service.access.key_store import KeyStore
 from partita.service.access.keys import ANYONE, Caller, Role
 from partita.service.access.quotas import QuotaReached
@@ -19,6 +20,12 @@ OPEN = frozenset(("/", "/docs", "/docs/docs.css", "/docs/docs.js", "/openapi.jso
 
 ADMIN = frozenset(("/metrics",))
 """The paths that tell of the jobs of all keys together."""
+
+NOT_THIS_MACHINE = (
+    "the header Host names no loopback address, and a server that asks for no keys answers those on its own machine "
+    "alone; make a key with partita keys create"
+)
+"""Said where a page of the web may have given a name of its own to this machine, to reach it from a browser."""
 
 LOOKING = ("GET", "HEAD", "OPTIONS")
 """The methods that change nothing."""
@@ -67,6 +74,8 @@ def _admit(scope: Scope) -> None:
     if caller is None:
         if state.settings.require_keys or keys.any_ever():
             raise _no_key(text)
+        if not names_loopback(Headers(scope=scope).get("host", "")):
+            raise Refusal(NO_KEY, NOT_THIS_MACHINE, headers=_challenge())
         caller = ANYONE
     scope.setdefault("state", {})["caller"] = caller
     wait_s = state.rates.wait_s(caller)  # first, so that what is refused counts too

@@ -1,12 +1,12 @@
 """``partita serve``."""
 
-import ipaddress
 import socket
 from types import FrameType
 from typing import Annotated
 
 import typer
 
+from partita.service.access.addresses import is_loopback
 from partita.service.commands.database import needing_database
 from partita.service.commands.failures import BAD_INPUT, FAILED, Debug, Stopped, guarded
 from partita.service.commands.options import (
@@ -87,19 +87,11 @@ def serve(
         log_json=log_json,
         lease_s=lease,
         keep_s=keep * DAY_S,
-        require_keys=not _is_loopback(host),
+        require_keys=not is_loopback(host),
     )
     _check_keys(host, settings)
     with _listening(host, port) as listener:
         _serve(settings, listener)
-
-
-def _is_loopback(host: str) -> bool:
-    """Tell whether an address is reached from this machine alone."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_keys(host: str, settings: Settings) -> None:

@@ -234,7 +234,7 @@ def test_busy(make_app):
 
     async def two():
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             bodies = (json.dumps({"nap_s": 1.5}), "{}")
             return await asyncio.gather(
                 *(client.post("/v1/evaluations", content=body, headers=JSON) for body in bodies)

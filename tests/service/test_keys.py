@@ -219,3 +219,18 @@ def test_with_keys_others_may_reach_the_server(tmp_path, keys):
     lines = [json.loads(line) for line in process.log]
     (audit,) = [line for line in lines if line["logger"] == "partita.audit"]
     assert [audit[name] for name in ("key", "path", "status")] == ["nobody", "/v1/plans/x", 401]
+
+
+@pytest.mark.parametrize(
+    ("host", "answered"),
+    [
+        *(("localhost", True), ("localhost:8000", True), ("127.0.0.1:80", True), ("[::1]:8000", True)),
+        *(("evil.example", False), ("127.0.0.1.evil.example", False), ("localhost@evil.example", False)),
+        *(("a]b[", False), ("[::1", False), ("", False)),
+    ],
+)
+def test_a_server_without_keys_answers_its_own_machine_alone(make_app, host, answered):
+    """Tests that a page of the web cannot reach the service by a name that it gives to this machine."""
+    response = call(make_app(), "GET", "/v1/plans", headers={"Host": host})
+    assert response.status_code == (200 if answered else 401)
+    assert answered or "keys create" in response.json()["detail"]

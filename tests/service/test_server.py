@@ -41,7 +41,7 @@ def post(headers, body=b""):
     """Write a request by hand."""
     lines = [
         "POST /v1/plans HTTP/1.1",
-        "Host: test",
+        "Host: localhost",
         "Content-Type: application/json",
         "Prefer: wait=30",
         *headers,

@@ -14,7 +14,7 @@ JSON = {"Content-Type": "application/json", "Prefer": "wait=30"}
 def call(app, method, path, content=None, headers=JSON):
     async def send():
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, path, content=content, headers=headers)
 
     return asyncio.run(send())
