@@ -28,10 +28,10 @@ serve: $(READY)
 	@$(BIN)/partita serve
 
 test: $(DEV_READY)
-	@$(BIN)/pytest -q -n auto
+	@$(BIN)/pytest -q -n auto --dist worksteal
 
 test-all: $(DEV_READY)
-	@$(BIN)/pytest -q -n auto -m ""
+	@$(BIN)/pytest -q -n auto --dist worksteal -m ""
 
 check: $(DEV_READY)
 	$(BIN)/ruff check --quiet

@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,9 @@ if DOUBLES not in sys.path:  # the processes of solves find their work by its mo
     sys.path.insert(0, DOUBLES)
 SEARCHED = [str(ROOT / "src"), DOUBLES, *filter(None, [os.environ.get("PYTHONPATH")])]
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(SEARCHED))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background: programs would be deaf to Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ def test_formats_and_jobs_that_do_not_exist(real_client, job):
     """Tests that the formats are named, and that a job of another kind is none."""
     response = real_client.get(f"{job}/export/perfetto")
     assert response.status_code == 404
-    assert "the formats are chrome-trace, deepspeed, megatron" in response.json()["detail"]
+    assert "the formats are chrome-trace, contract, deepspeed, megatron" in response.json()["detail"]
     assert real_client.get("/v1/plans/x/export/torch").status_code == 404
     assert real_client.get(job.replace("plans", "frontiers") + "/export/torch").status_code == 404
 

@@ -21,15 +21,15 @@ from strategies import Json, first_drawn, read, seeded_problem
 
 Make = Callable[[int], Json]
 
-MANY_PLANS = (755, 2237)
+MANY_PLANS = (610, 755, 1678, 2237, 2957)
 ONCE_WRONG = (
-    *(610, 790, 908, 1659, 1678, 2403, 2604, 2849, 2957),
+    *(790, 908, 1659, 2403, 2604, 2849),
     *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY_PLANS),
 )
 """Further seeds, whose problems the solver once got wrong; those with most plans take long to try."""
 SEEDS = [
-    *range(120),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(120, 500)),
+    *range(90),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(90, 500)),
 ]
 
 
