@@ -10,7 +10,7 @@ from partita.solver.deadline import Deadline
 from partita.solver.path_prices import price
 from partita.solver.pruning import Cutoffs, by_rank, prune, reach
 from partita.solver.rank_network import RankNetwork, TooManySteps
-from partita.solver.rank_sums import two_tracks
+from partita.solver.rank_sums import TwoTracks, two_tracks
 from partita.solver.sweeping import sweep
 
 WORTH_SHARPENING = 2_000
@@ -35,14 +35,14 @@ class RankSearch(Search[RankNetwork]):
         if window is None:
             return
         looped, ranks = shape == "looped", frame.pipeline.num_ranks
+        limits = by_rank(view, frame, cutoffs, pool, window).limits
         for start in range(int(window[0][ranks]), int(window[1][ranks]) + 1) if looped else range(1):
             low, high = window[0].copy(), window[1].copy()
             if looped:
                 low[ranks] = high[ranks] = start
-            tracks = by_rank(view, frame, cutoffs, pool, (low, high))
-            corridor = tracks.corridor(deadline)
+            corridor = TwoTracks(shape, limits, low, high).corridor(deadline)
             if not corridor.empty:
-                yield RankNetwork.within(looped, corridor, tracks.limits, start)
+                yield RankNetwork.within(looped, corridor, limits, start)
 
     def _sweep(self, node: RankNetwork, most: int, deadline: Deadline) -> None:
         """Rule out by every cut the steps through which all ways are longer than ``most``."""

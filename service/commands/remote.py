@@ -1,7 +1,7 @@
 """Has a server solve what a command asks, in place of this process."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -117,12 +117,11 @@ class _Interruptible:
         """Ask, and give the answer."""
         from partita.service.client.jobs import answer_in
 
-        try:
+        with suppress(KeyboardInterrupt):
             return ask()
-        except KeyboardInterrupt:
-            say("partita: stopping with the best so far; Ctrl-C again cancels")
         job = None
         try:
+            say("partita: stopping with the best so far; Ctrl-C again cancels")
             job = self._submit()
             if job.state == "queued":
                 raise KeyboardInterrupt  # it has found nothing, and may begin much later
