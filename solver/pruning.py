@@ -26,6 +26,9 @@ from partita.solver.warm_start import Frame
 ROUNDS_BY_RANK, CUTS_BY_RANK = 3, 3
 """Rounds of narrowing by what ranks can hold together, and cuts that are looked at for every rank."""
 
+BEYOND = NEVER + 1
+"""A busy time that no cutoff allows."""
+
 MOST_INTERVALS = 20_000_000
 """Intervals that are looked at one by one; where more are left, nothing is ruled out."""
 
@@ -247,9 +250,11 @@ def fitting(
             ).max(axis=0)
             busy, place = ending.busy[part], (slice(last - first + 1), end - low[stage + 1])
             if saving is not None:
-                spare = (frame.capacity - memory) // max(int(frame.whole[0, stage]), 1)
+                held = int(frame.whole[0, stage])  # nothing is kept where nothing is trained: then there is no limit
+                spare = (frame.capacity - memory) // held if held else np.full_like(memory, CANNOT)
                 extra = saving.at_least(np.arange(first, last + 1), np.array([end]), spare[:, None])[:, 0]
-                room[stage][place], ticks[stage][place], busy = spare, np.where(extra < CANNOT, extra, 0), busy + extra
+                room[stage][place], ticks[stage][place] = spare, np.where(extra < CANNOT, extra, 0)
+                busy = np.where(extra < CANNOT, busy + extra, BEYOND)
             allowed[stage][place] = (memory <= frame.capacity) & (busy <= most)
     return allowed, None if saving is None else Longer(ticks, room)
 
@@ -263,9 +268,9 @@ def _window_of(network: RankNetwork) -> Window:
 
     def spread(values: Sequence[Any]) -> list[Any]:
         found = [
-            np.zeros(shape, dtype=each.dtype) for shape, each in zip(pairwise(high - low + 1), values, strict=False)
+            np.zeros(shape, dtype=each.dtype) for shape, each in zip(pairwise(high - low + 1), values, strict=True)
         ]
-        for whole, window, each in zip(found, windows, values, strict=False):
+        for whole, window, each in zip(found, windows, values, strict=True):
             whole[window] = each
         return found
 

@@ -6,8 +6,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from oracle.small import Json, session_of, small_problem
+from oracle.small import Json, optimal, session_of, small_problem
 from partita.models.problem import Problem
+from partita.models.search import Search
 from partita.solver import saving_times
 from partita.solver.intervals import IntervalView
 from partita.solver.saving_times import NEVER, SavingTimes
@@ -92,3 +93,29 @@ def test_nothing_to_save_where_nothing_is_chosen() -> None:
         session_of(small_problem({"a": {"forward_s": 1.0}, "b": {"forward_s": 1.0}}, num_stages=2)).variants[0].judge
     )
     assert IntervalView(judge.instance, judge.figures, judge.groups).saving is None
+
+
+@pytest.mark.parametrize("recompute", ["choose", "stage"])
+def test_no_limit_where_nothing_is_kept(recompute: str) -> None:
+    """Tests that bytes of activations rule nothing out where nothing is trained, so that none are kept."""
+    layers: dict[str, Json] = {
+        name: {
+            "forward_s": 1.0,
+            "weight_bytes": 10,
+            "activation_bytes": kept,
+            "options": [{"recompute": "full", "activation_bytes": 100 - kept}],
+        }
+        for name, kept in (("a", 100), ("b", 0), ("c", 100), ("d", 0))
+    }
+    problem = small_problem(
+        layers,
+        memory=30,
+        num_stages=2,
+        num_microbatches=4,
+        schedule="forward_only",
+        constraints={"recompute": recompute},
+    )
+    judge = session_of(problem).variants[0].judge
+    assert IntervalView(judge.instance, judge.figures, judge.groups).saving is not None
+    problem = problem.model_copy(update={"search": Search(candidates=4)})
+    assert len(optimal(problem).candidates) == 3
