@@ -37,6 +37,20 @@ def real_client(real_server):
 
 
 @pytest.fixture
+def file(tmp_path):
+    """Write JSON, or a text or bytes as they are, to a file and give its path."""
+    from small_problems import as_bytes  # after the line above that lets it be found
+
+    def write(value, name="problem.json"):
+        path = tmp_path / name
+        text = value.encode() if isinstance(value, str) else value
+        path.write_bytes(text if isinstance(text, bytes) else as_bytes(text))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
 def make_app(tmp_path):
     """Make applications whose solves are doubles; none of their processes stays.
 

@@ -12,18 +12,6 @@ from partita.models.document import validate
 from partita.models.front import Front, FrontMetric
 
 
-@pytest.fixture
-def file(tmp_path):
-    """Write a problem to a file and give its path."""
-
-    def write(value):
-        path = tmp_path / "problem.json"
-        path.write_bytes(as_bytes(value))
-        return str(path)
-
-    return write
-
-
 def test_table(file):
     """Tests that every point has its line, and that the report says what is proven."""
     called = partita("frontier", file(chain()), "--metrics", "num_devices,iteration_time_s")

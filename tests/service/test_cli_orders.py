@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli_calls import partita
-from small_problems import as_bytes, chain
+from small_problems import chain
 from small_timelines import answer_json, training_problem
 
 from partita.models.answer import Answer
@@ -15,18 +15,6 @@ FOLDED = "0F0,1F0,1B0,0F1,,1F1,1B1,0B0,0B1\n"
 """Two stages on one rank, two microbatches, with a bubble."""
 SPLIT = "0F0,0F1,0B0,0I1,0W1\n1F0,1I0,(1F1;1B1)OVERLAP_F_B,1W0\n"
 """A stage on each of two ranks; both kinds of backward pass, and an overlapped pair."""
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Write JSON, or text as it is, to a file and give its path."""
-
-    def write(value, name="problem.json"):
-        path = tmp_path / name
-        path.write_bytes(value.encode() if isinstance(value, str) else as_bytes(value))
-        return str(path)
-
-    return write
 
 
 def two_microbatches(**training):

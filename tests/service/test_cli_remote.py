@@ -10,24 +10,12 @@ import pytest
 from cli_calls import partita
 from processes import ROOT, doubled, until
 from small_answers import PROBLEM
-from small_problems import as_bytes, chain, too_large
+from small_problems import chain, too_large
 
 from partita.service import client as clients
 from partita.service.client import Client, steps
 from partita.service.commands.progress import describe_job
 from partita.service.replies import JobDocument
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Write JSON to a file and give its path."""
-
-    def write(value, name="problem.json"):
-        path = tmp_path / name
-        path.write_bytes(as_bytes(value))
-        return str(path)
-
-    return write
 
 
 @pytest.fixture

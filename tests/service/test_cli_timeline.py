@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 from cli_calls import partita, run_partita
-from small_problems import as_bytes, chain, too_large
+from small_problems import chain, too_large
 from small_timelines import answer_json, training_problem
 
 from partita import __version__
@@ -22,18 +22,6 @@ PNG = b"\x89PNG\r\n\x1a\n"
 @pytest.fixture(scope="module")
 def answer():
     return answer_json(training_problem())
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Write JSON to a file and give its path."""
-
-    def write(value, name="answer.json"):
-        path = tmp_path / name
-        path.write_bytes(value if isinstance(value, bytes) else as_bytes(value))
-        return str(path)
-
-    return write
 
 
 def test_text(file, answer):

@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_calls import partita
 from small_answers import answer, candidate, metrics, report, stage
-from small_problems import as_bytes, chain
+from small_problems import chain
 
 from partita.models.answer import Comparison, Infeasibility, Move
 
@@ -19,18 +19,6 @@ BOUNDARY = Move(
     gain=3.0,
     relative_gain=0.25,
 )
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Write JSON or text to a file and give its path."""
-
-    def write(value, name="problem.json"):
-        path = tmp_path / name
-        path.write_bytes(value.encode() if isinstance(value, str) else as_bytes(value))
-        return str(path)
-
-    return write
 
 
 def evaluated(problem, plan, *options):

@@ -12,7 +12,7 @@ from cli_calls import partita
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_answers import candidate, stage
-from small_problems import as_bytes, chain
+from small_problems import chain
 from small_timelines import answer_json, training_problem
 
 from partita.models.document import validate
@@ -274,18 +274,6 @@ def test_replicas_spread_over_nodes():
     assert write_vllm(*placed(*spread, data_parallel=2, schedule="forward_only")).startswith("VLLM")
     with pytest.raises(InvalidInput, match="DeepSpeed numbers"):
         write_deepspeed(*placed(*spread, data_parallel=2))
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Write JSON to a file and give its path."""
-
-    def write(value, name="answer.json"):
-        path = tmp_path / name
-        path.write_bytes(as_bytes(value))
-        return str(path)
-
-    return write
 
 
 @pytest.mark.parametrize("format", ["torch", "torchtitan", "deepspeed", "megatron"])
