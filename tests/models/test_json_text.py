@@ -1,7 +1,6 @@
 """Tests of strict JSON."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -91,9 +90,8 @@ def test_a_byte_order_mark_is_ignored() -> None:
     ],
     ids=["arrays", "objects", "quotes", "escapes", "digits", "exponent"],
 )
+@pytest.mark.timeout(30)  # tenths of a second where nothing else runs; many minutes in quadratic time
 def test_hostile_texts_are_refused_fast(text: str) -> None:
-    """Tests that two megabytes meant to take long take well under a second or two."""
-    start = time.perf_counter()
+    """Tests that two megabytes meant to take long do not."""
     with pytest.raises(InvalidInput):
         read_json(text)
-    assert time.perf_counter() - start < 2.0

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from batch_calls import JSON, ask_batch, results
-from processes import alive, doubled, pid_in, until
+from processes import SOON_S, alive, doubled, pid_in, until
 from small_problems import as_bytes, chain
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -142,7 +142,7 @@ def test_the_forecast_is_near(napping):
 
 
 def test_cancel(tmp_path):
-    """Tests that what runs of a cancelled batch ends within a second, and that what waits never begins."""
+    """Tests that what runs of a cancelled batch ends soon, and that what waits never begins."""
     with doubled("loop", solves=1) as (_, client):
         problems = [{"pid_file": str(tmp_path / str(number))} for number in range(50)]
         batch = ask_batch(client, {"problems": problems}).json()["id"]
@@ -150,7 +150,7 @@ def test_cancel(tmp_path):
         begin = time.monotonic()
         state = client.delete(f"/v1/batches/{batch}").json()
         until(lambda: not alive(pid))
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < SOON_S
         assert (state["cancelled"], state["queued"], state["running"]) == (50, 0, 0)
         time.sleep(0.5)
         assert [path.name for path in tmp_path.iterdir()] == ["0"]

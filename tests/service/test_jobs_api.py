@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from processes import alive, doubled, pid_in, until
+from processes import SOON_S, alive, doubled, pid_in, until
 from small_problems import as_bytes, chain
 
 from hard_problem import hard_problem
@@ -50,11 +50,11 @@ def test_a_job_is_answered_later(napping):
 def test_waits_as_long_as_it_should(napping):
     """Tests that a request waits for a second unless it says otherwise, and says how long it waited."""
     begin = time.monotonic()
-    response = ask(napping, {"nap_s": 3}, JSON)
-    assert 0.9 < time.monotonic() - begin < 2.9
+    response = ask(napping, {"nap_s": 60}, JSON)
+    assert 0.9 < time.monotonic() - begin < 1 + SOON_S
     assert (response.status_code, response.headers["preference-applied"]) == (202, "wait=1")
+    napping.delete(response.headers["location"])
     assert ask(napping, {"nap_s": 0.5}, PATIENT).status_code == 200
-    assert ended(napping, response.json()["id"])["state"] == "succeeded"
 
 
 def test_jobs_wait_for_each_other(napping):
@@ -105,7 +105,7 @@ def test_a_front_is_no_plan(napping):
     assert napping.get(f"/v1/plans/{job}").status_code == 404
 
 
-def test_cancel_ends_the_process_within_a_second(tmp_path):
+def test_cancel_ends_the_process_soon(tmp_path):
     """Tests that jobs that run, in the queue's turn or at once, and that wait can be cancelled, deaf as they may be."""
     with doubled("loop", solves=1) as (_, client):
         for number, headers in enumerate((AT_ONCE, JSON)):
@@ -116,7 +116,7 @@ def test_cancel_ends_the_process_within_a_second(tmp_path):
             begin = time.monotonic()
             assert client.delete(f"/v1/plans/{job}").json()["state"] == "cancelled"
             until(lambda pid=pid: not alive(pid))
-            assert time.monotonic() - begin < 1
+            assert time.monotonic() - begin < SOON_S
             assert client.delete(f"/v1/plans/{waiting}").json()["state"] == "cancelled"
             assert client.delete(f"/v1/plans/{job}").json()["state"] == "cancelled"
             assert look(client, job)["state"] == "cancelled"

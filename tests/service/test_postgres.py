@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from batch_calls import ask_batch, results
 from cli_calls import partita
 from postgres import postgres, programs
-from processes import alive, doubled, doubled_worker, pid_in, until
+from processes import SOON_S, alive, doubled, doubled_worker, pid_in, until
 from small_problems import as_bytes, chain
 from survival import survive
 
@@ -134,7 +134,7 @@ def solving(database):
 
 
 def test_jobs_are_cancelled_and_stopped_from_elsewhere(database, tmp_path):
-    """Tests that a server ends what a worker solves, within a second."""
+    """Tests that a server ends soon what a worker solves."""
     with (
         doubled("loop", database=database, solves=1) as (_, client),
         doubled_worker("loop", database=database, solves=1),
@@ -146,7 +146,7 @@ def test_jobs_are_cancelled_and_stopped_from_elsewhere(database, tmp_path):
         for job in client.get("/v1/plans").json()["jobs"]:
             client.delete(f"/v1/plans/{job['id']}")
         until(lambda: not any(map(alive, pids)))
-        assert time.monotonic() - begin < 1.5
+        assert time.monotonic() - begin < SOON_S
 
 
 def test_a_quota_holds_on_all_workers_together(database):

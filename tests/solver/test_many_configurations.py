@@ -1,12 +1,11 @@
 """Tests that many configurations and many scenarios cost little more than what cannot be shared between them."""
 
-from collections.abc import Callable
 from dataclasses import fields
-from time import process_time
 
 import numpy as np
 import pytest
 
+from lines_run import lines_run
 from oracle.small import small_problem
 from partita.models.problem import Problem
 from partita.solver.costs import LayerPlan
@@ -38,16 +37,6 @@ def many(layers: int, numbers: list[int], scenarios: int = 0, stages: int = 4, *
     )  # fmt: skip
 
 
-def seconds_of(work: Callable[[], object], repeats: int = 3) -> float:
-    """Give the least processor time that some work takes."""
-    found = []
-    for _ in range(repeats):
-        before = process_time()
-        work()
-        found.append(process_time() - before)
-    return min(found)
-
-
 def same(one: Instance, other: Instance) -> bool:
     """Tell whether two instances have the same problem and arrays."""
     mine, theirs = (
@@ -75,7 +64,9 @@ def test_many_numbers_of_microbatches() -> None:
     """Tests that 400 configurations take less than half of what one takes, 400 times; it was all of it."""
     numbers = [*range(1, 401)]
     together, one = many(16, numbers), many(16, [8])
-    assert seconds_of(lambda: make_variants(together)) < 0.5 * len(numbers) * seconds_of(lambda: make_variants(one), 20)
+    for problem in (together, one):
+        make_variants(problem)  # what is made once
+    assert lines_run(lambda: make_variants(together)) < 0.5 * len(numbers) * lines_run(lambda: make_variants(one))
 
 
 def test_many_scenarios_are_reported_quickly() -> None:
@@ -87,9 +78,7 @@ def test_many_scenarios_are_reported_quickly() -> None:
     stage = np.repeat(np.arange(4), 4)
     plan, evaluator = LayerPlan(stage, np.zeros(4, dtype=np.int64), np.zeros_like(stage)), variant.evaluator
     evaluator.candidate(plan, 1)  # graphs and figures are made once
-    report, measure = (
-        seconds_of(work, 5) for work in (lambda: evaluator.candidate(plan, 1), lambda: evaluator.measures(plan))
-    )
+    report, measure = lines_run(lambda: evaluator.candidate(plan, 1)), lines_run(lambda: evaluator.measures(plan))
     assert report < 4 * measure
 
 

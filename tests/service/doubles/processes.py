@@ -70,6 +70,10 @@ def doubled_worker(double, **settings):
                 process.kill()
 
 
+SOON_S = 10.0
+"""What is promised within a second or two, on a machine that is busy with other tests."""
+
+
 def until(condition, seconds=60.0):
     """Wait until something is true."""
     deadline = time.monotonic() + seconds
