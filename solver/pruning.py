@@ -76,7 +76,7 @@ def prune(
         return None
     low, high = ends
     for _ in range(ROUNDS_BY_RANK if two_tracks(frame.pipeline) == "v" else 0):
-        corridor = by_rank(view, frame, cutoffs, pool, (low, high)).corridor(deadline)
+        corridor = by_rank(view, frame, cutoffs, pool, (low, high)).corridor()
         if corridor.empty:
             return None
         if (low == corridor.low).all() and (high == corridor.high).all():

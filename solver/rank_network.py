@@ -183,9 +183,8 @@ class RankNetwork:
             later_a, later_b = first[rank + 1][None, :], second[rank + 1][None, :]
             possible = (a < later_a) & ((b < later_b) if looped else (later_b < b))
             for limit in limits[rank]:
-                lower, upper = (b, later_b) if looped else (later_b, b)
-                weight = limit.ends[0, later_a] - limit.starts[0, a] + limit.ends[1, upper] - limit.starts[1, lower]
-                possible &= weight <= limit.most
+                on, off = (limit.ends[1], limit.starts[1]) if looped else (-limit.starts[1], -limit.ends[1])
+                possible &= limit.ends[0, later_a] + on[later_b] <= limit.starts[0, a] + off[b] + limit.most
             steps.append(possible)
         others = np.arange(ranks, 2 * ranks)
         network = cls([Track(np.arange(ranks), first), Track(others if looped else others[::-1], second)], steps)

@@ -36,13 +36,20 @@ class RankSearch(Search[RankNetwork]):
             return
         looped, ranks = shape == "looped", frame.pipeline.num_ranks
         limits = by_rank(view, frame, cutoffs, pool, window).limits
-        for start in range(int(window[0][ranks]), int(window[1][ranks]) + 1) if looped else range(1):
-            low, high = window[0].copy(), window[1].copy()
-            if looped:
-                low[ranks] = high[ranks] = start
-            corridor = TwoTracks(shape, limits, low, high).corridor(deadline)
-            if not corridor.empty:
-                yield RankNetwork.within(looped, corridor, limits, start)
+        waiting = [window]
+        while waiting:
+            deadline.check()
+            corridor = TwoTracks(shape, limits, *waiting.pop()).corridor()
+            if corridor.empty:
+                continue
+            first, last = int(corridor.low[ranks]), int(corridor.high[ranks])
+            if first == last or not looped:
+                yield RankNetwork.within(looped, corridor, limits, first)
+                continue
+            for begin, end in (((first + last) // 2 + 1, last), (first, (first + last) // 2)):
+                low, high = corridor.low.copy(), corridor.high.copy()
+                low[ranks], high[ranks] = begin, end
+                waiting.append((low, high))
 
     def _sweep(self, node: RankNetwork, most: int, deadline: Deadline) -> None:
         """Rule out by every cut the steps through which all ways are longer than ``most``."""

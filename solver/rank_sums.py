@@ -9,11 +9,11 @@ rest can be done.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from partita.solver.arrays import IntArray
-from partita.solver.deadline import Deadline
 from partita.solver.pipeline import Pipeline
 
 UNREACHED = -1
@@ -65,6 +65,12 @@ class Corridor:
     pairs: list[tuple[IntArray, IntArray, IntArray]]
 
     @property
+    def steps(self) -> int:
+        """The most steps that a rank can have, possible or not."""
+        counts = [1, *(int((far - near + 1).sum()) for _, near, far in self.pairs), 1]
+        return max(one * other for one, other in pairwise(counts))
+
+    @property
     def empty(self) -> bool:
         """Whether some stage has no position left."""
         return bool((self.low > self.high).any())
@@ -105,27 +111,15 @@ class TwoTracks:
             limits = [[_mirrored(each) for each in of_rank] for of_rank in limits]
         self._tracks = _Tracks(limits, (low[: ranks + 1], high[: ranks + 1]), second)
 
-    def _reached(self, start: int) -> list[tuple[IntArray, IntArray]]:
-        return self._tracks.between(start, start if self._looped else None, self._size)
+    def corridor(self) -> Corridor:
+        """Give where stages can start so that every rank keeps its limits; empty where they nowhere can.
 
-    @property
-    def _starts(self) -> range:
-        return range(int(self._low[self._ranks]), int(self._high[self._ranks]) + 1) if self._looped else range(1)
-
-    def corridor(self, deadline: Deadline) -> Corridor:
-        """Give where stages can start so that every rank keeps its limits; empty where they nowhere can."""
+        In a looped pipeline M may be anywhere in its window, and the tracks need not agree on it.
+        """
         size = self._size
-        nearest = np.full((self._ranks + 1, size + 1), size + 1, dtype=np.int64)
-        farthest = np.full((self._ranks + 1, size + 1), UNREACHED, dtype=np.int64)
-        for start in self._starts:
-            deadline.check()
-            near, far = (np.array(each) for each in zip(*self._reached(start), strict=True))
-            possible = near <= far
-            nearest[possible] = np.minimum(nearest[possible], near[possible])
-            farthest[possible] = np.maximum(farthest[possible], far[possible])
         low, high = self._low.copy(), self._high.copy()
         pairs = []
-        for rank, (near, far) in enumerate(zip(nearest, farthest, strict=True)):
+        for rank, (near, far) in enumerate(self._tracks.between(self._looped, size)):
             b = np.flatnonzero(near <= far)
             if not len(b):
                 return Corridor(high + 1, high, [])
@@ -168,34 +162,29 @@ class _Tracks:
     ) -> None:
         self._limits, self._first, self._second = limits, first, second
 
-    def between(self, start: int, meeting: int | None, size: int) -> list[tuple[IntArray, IntArray]]:
+    def between(self, looped: bool, size: int) -> list[tuple[IntArray, IntArray]]:
         """Give for every rank boundary the nearest and the farthest a by b, shape (size + 1,) each.
 
-        Parameters
-        ----------
-        start
-            Where the second track starts.
-        meeting
-            Where the first track ends, the second one at ``size``; None where they end when both have gone ``size``
-            together.
+        Looped tracks begin and end anywhere in their windows; others end when both have gone ``size`` together.
         """
         ranks = len(self._limits)
         ahead = [np.full(size + 1, UNREACHED, dtype=np.int64)]
-        ahead[0][start] = 0
+        ahead[0][self._second[0][0] : self._second[1][0] + 1] = 0
         for rank in range(ranks):
             ahead.append(self._advance(rank, ahead[-1]))
         b = np.arange(size + 1)
-        if meeting is None:
+        if looped:
+            last = np.full(size + 1, size + 1, dtype=np.int64)
+            last[size] = self._first[0][ranks]
+        else:
             last = np.maximum(size - b, self._first[0][ranks])
             last[last > self._first[1][ranks]] = size + 1
-        else:
-            last = np.full(size + 1, size + 1, dtype=np.int64)
-            last[size] = meeting
         back = [last]
         for rank in range(ranks - 1, -1, -1):
             back.append(self._retreat(rank, back[-1], size))
         for rank, far in enumerate(ahead):  # every stage that is still to come needs a position
-            far[:] = np.minimum(far, size - b - 2 * (ranks - rank) if meeting is None else meeting - (ranks - rank))
+            left = ranks - rank
+            far[:] = np.minimum(far, self._first[1][ranks] - left if looped else size - b - 2 * left)
         return list(zip(back[::-1], ahead, strict=True))
 
     def _advance(self, rank: int, far: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ from partita.solver.rank_network import RankNetwork
 SWEEPS, WORTH_ANOTHER = 3, 0.9
 """Most rounds, and the part of the steps that a round must leave at most for another one."""
 
-PORTIONS, FORGETTING = (16, 80), 0.3
+PORTIONS, FORGETTING = (4, 16, 80), 0.3
 """Cuts are tried in portions, the most useful first: those whose shortest ways were long before, the last ones most."""
 
 
