@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from partita.models.pytorch.policies import Decision
 
 
+MOST_SPREAD = 0.1
+"""Interquartile range of the times of layers, relative to their medians, from which a warning is due."""
+
 Function = Annotated[
     str, typer.Argument(metavar="MODULE:FUNCTION", help="Gives (module, inputs) or (module, inputs, loss).")
 ]
@@ -101,6 +104,9 @@ def profile(
             measured = captured.estimate(roofline, name=name, policies=policies, on_round=on_round)
     problem = ready(measured)
     say(f"{model}: {_summary(problem)}")
+    doubt = unsteady(problem)
+    if doubt is not None:
+        say(f"{model}: {doubt}")
     if captured.unread:
         say(f"{model}: on no stage, because nothing reads them: {', '.join(captured.unread)}")
     text = json.dumps(problem.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, indent=1) + "\n"
@@ -194,6 +200,23 @@ def _summary(problem: "Problem") -> str:
             "because its code runs otherwise when it is exported; recompute of its own is left out"
         )
     return "; ".join(parts)
+
+
+def unsteady(problem: "Problem") -> str | None:
+    """Say how far the times of layers vary, weighted by how long these take, where that makes plans doubtful."""
+    from partita.service.reports.wording import percent
+
+    measured, layers = problem.model.measurement, problem.model.layers
+    took = sum(layer.forward_s + layer.backward_s for layer in layers)
+    if measured is None or not took:
+        return None
+    spread = sum(measured.spreads[each.name] * (each.forward_s + each.backward_s) for each in layers) / took
+    if spread <= MOST_SPREAD:
+        return None
+    return (
+        f"the times of its layers vary by {percent(spread)} on average, so plans may be wrong by as much; measure "
+        "again while nothing else runs, or with more --repetitions"
+    )
 
 
 def _of(part: float, whole: float) -> str:

@@ -1,12 +1,16 @@
 """``partita profile``."""
 
 import json
+from pathlib import Path
 
 import pytest
 from cli_calls import partita, run_partita
 
 from partita.models.document import validate
 from partita.models.problem import Problem
+from partita.service.commands.profile import unsteady
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "pytorch"
 
 MODEL = """
 import torch
@@ -203,3 +207,18 @@ def test_profile_without_torch(model, tmp_path):
     done = run_partita("profile", f"{model}:build", environment={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 2
     assert b"pip install 'partita[torch]'" in done.stderr
+
+
+@pytest.mark.parametrize(("spreads", "words"), [((0.3, 0.02), None), ((0.02, 0.5), "vary by 44")])
+def test_unsteady_times_are_told(spreads, words):
+    """Tests that layers count by how long they take: here the second takes seven times as long as the first."""
+    (first, first_s), (second, second_s) = (("first", 0.1), ("second", 0.7))
+    layers = [
+        {"name": name, "forward_s": seconds / 2, "backward_s": seconds / 2, "weight_bytes": 0, "activation_bytes": 0}
+        for name, seconds in ((first, first_s), (second, second_s))
+    ]
+    document = json.loads((EXAMPLES / "gpt.json").read_text())
+    measurement = document["model"]["measurement"] | {"spreads": dict(zip((first, second), spreads, strict=True))}
+    document["model"] = {"layers": layers, "measurement": measurement}
+    found = unsteady(validate(Problem, document))
+    assert found is None if words is None else words in found
