@@ -43,7 +43,7 @@ check: $(DEV_READY)
 bench: $(READY)
 	@$(BIN)/python benchmarks/run.py
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml hatch_build.py
 	@test -n "$(PYTHON)" || { echo "Partita needs Python 3.11 or newer with its venv module, as python3.11 or python3" \
 		"(on Debian: apt-get install python3 python3-venv). Another name: make PYTHON=..." >&2; exit 1; }
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version) (about a minute) ..."

@@ -125,6 +125,7 @@ NOT_DONE = Kind("not-done", 409, "The job has no answer yet", "Look again when i
 NOT_EXPORTABLE = Kind(
     "not-exportable", 422, "The format cannot express this plan", "The errors say why; take another format or plan."
 )
+NOT_DRAWABLE = Kind("not-drawable", 422, "There is no such picture", "The errors say why; take another plan.")
 REFERENCE_CHANGED = Kind(
     "reference-changed", 409, "A stored document has changed", "Name the digest of the content that is meant."
 )
@@ -160,6 +161,7 @@ KINDS = (
     CRASHED,
     ABANDONED,
     NOT_EXPORTABLE,
+    NOT_DRAWABLE,
     KEY_REUSED,
     NOT_DONE,
     REFERENCE_CHANGED,

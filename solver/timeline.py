@@ -159,9 +159,9 @@ def timeline(problem: Problem, candidate: Candidate) -> Timeline:
         When the candidate's figures are not those that its stages have.
     """
     refuse_degrees_per_stage(problem, "a timeline")
-    configured = _in_shown_scenario(problem.configured(candidate), candidate)
+    configured = in_shown_scenario(problem.configured(candidate), candidate)
     refuse_unsupported(configured)
-    return _Writer(_laid_out(configured, candidate), candidate.as_shown).timeline()
+    return _Writer(laid_out(configured, candidate), candidate.as_shown).timeline()
 
 
 def in_scenario(problem: Problem, candidate: Candidate, name: str) -> Candidate:
@@ -188,13 +188,13 @@ def in_scenario(problem: Problem, candidate: Candidate, name: str) -> Candidate:
     refuse_degrees_per_stage(problem, "a timeline")
     configured = problem.configured(candidate).in_scenario(chosen[0])
     refuse_unsupported(configured)
-    layout = _laid_out(configured, candidate)
+    layout = laid_out(configured, candidate)
     priced = Evaluator(layout.instance).candidate(layout.plan, candidate.rank, layout.devices)
     shown = {"scenario": name, "stages": priced.stages, "boundaries": priced.boundaries}
     return candidate.model_copy(update=shown)
 
 
-def _laid_out(problem: Problem, candidate: Candidate) -> Layout:
+def laid_out(problem: Problem, candidate: Candidate) -> Layout:
     """Lay out a candidate's stages and places for a problem in its configuration."""
     layout = lay_out(problem, given_by(candidate, ("layers", "options", "devices")))
     if any(stage.options for stage in candidate.stages):
@@ -203,7 +203,7 @@ def _laid_out(problem: Problem, candidate: Candidate) -> Layout:
     return replace(layout, plan=replace(layout.plan, option=np.zeros_like(layout.plan.option)))
 
 
-def _in_shown_scenario(problem: Problem, candidate: Candidate) -> Problem:
+def in_shown_scenario(problem: Problem, candidate: Candidate) -> Problem:
     """Give the problem in the scenario whose stages the candidate shows, where there are several."""
     if len(problem.scenarios) < 2:
         return problem

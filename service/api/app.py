@@ -15,7 +15,7 @@ from starlette.routing import Match
 from partita import __version__
 from partita.service.access.quotas import OwnerGone
 from partita.service.access.rates import Rates
-from partita.service.api import batches, docs_page, documents, evaluations, exports, health, metrics
+from partita.service.api import batches, charts, docs_page, documents, evaluations, exports, health, metrics
 from partita.service.api.guard import Guard, not_valid
 from partita.service.api.job_routes import routes_of
 from partita.service.api.journal import HEADER, Journal
@@ -45,6 +45,7 @@ LOG = logging.getLogger("partita.service")
 
 ROUTERS = (
     *(routes_of("plan"), exports.router, batches.router, evaluations.router),
+    *(charts.routes_of("plan"), charts.routes_of("frontier")),
     *(routes_of("frontier"), documents.routes_of("profile"), documents.routes_of("cluster")),
     *(health.router, metrics.router, docs_page.router),
 )

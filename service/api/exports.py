@@ -6,9 +6,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from partita.service.api.answering import admitted
-from partita.service.api.job_calls import failure_response, job_in
-from partita.service.jobs.jobs import Jobs
-from partita.service.problem_document import CANCELLED, NOT_DONE, NOT_EXPORTABLE, NOT_FOUND, Refusal, places
+from partita.service.api.job_calls import stored_answer
+from partita.service.problem_document import NOT_EXPORTABLE, NOT_FOUND, Refusal, places
 from partita.service.refusals import logged_refusal
 from partita.service.reports.formats import FORMATS
 from partita.service.solving.exporting import export_body
@@ -23,18 +22,12 @@ async def export(
     request: Request, job: str, format: str, candidate: Annotated[int, Query(ge=1, le=1_000_000)] = 1
 ) -> Response:
     """Write a plan of a job for another program."""
-    jobs: Jobs = request.app.state.jobs
     chosen = FORMATS.get(format)
     if chosen is None:
         raise Refusal(NOT_FOUND, f"there is no format {format[:40]!r}; the formats are {', '.join(FORMATS)}")
-    found = await job_in(request, "plan", job)
-    if found.state == "failed":
-        return failure_response(found)
-    if found.state == "cancelled":
-        raise Refusal(CANCELLED, "the job was cancelled before it was done")
-    stored = await jobs.answer(found)
-    if stored is None:
-        raise Refusal(NOT_DONE, f"the job is {found.state}; export its plan when it has succeeded")
+    stored = await stored_answer(request, "plan", job, "export its plan")
+    if isinstance(stored, Response):
+        return stored
     body = export_body(format, candidate, stored.answered.with_problem())
     with admitted(request) as solves:
         outcome = await solves.read(Task("export", body))

@@ -17,12 +17,13 @@ from partita.service.api.job_documents import answer_text, document_of, event, w
 from partita.service.api.preferences import Preferences, preferences
 from partita.service.api.request_body import read_body
 from partita.service.jobs.jobs import Given, Jobs
-from partita.service.jobs.records import Asked, Conflict, Job, QueueFull
+from partita.service.jobs.records import Asked, Conflict, Job, QueueFull, Stored
 from partita.service.logs import REQUEST_ID
 from partita.service.problem_document import (
     CANCELLED,
     KEY_REUSED,
     MEDIA_TYPE,
+    NOT_DONE,
     NOT_FOUND,
     QUEUE_FULL,
     ProblemDocument,
@@ -121,6 +122,26 @@ async def job_in(request: Request, kind: TaskKind, name: str) -> Job:
     """
     jobs: Jobs = request.app.state.jobs
     return found(await jobs.get(checked(name), owner_of(request)), kind)
+
+
+async def stored_answer(request: Request, kind: TaskKind, name: str, purpose: str) -> Stored | Response:
+    """Give the answer of the job that a path names, or the failure that it has instead.
+
+    Raises
+    ------
+    Refusal
+        When there is no such job, or it has no answer; ``purpose`` is what it was asked for.
+    """
+    jobs: Jobs = request.app.state.jobs
+    job = await job_in(request, kind, name)
+    if job.state == "failed":
+        return failure_response(job)
+    if job.state == "cancelled":
+        raise Refusal(CANCELLED, "the job was cancelled before it was done")
+    stored = await jobs.answer(job)
+    if stored is None:
+        raise Refusal(NOT_DONE, f"the job is {job.state}; {purpose} when it has succeeded")
+    return stored
 
 
 def checked(name: str) -> str:

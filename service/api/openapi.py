@@ -12,6 +12,7 @@ from partita.service.api import examples
 from partita.service.api.documents import DocumentList, StoredDocument
 from partita.service.api.openapi_access import SCHEME, guarded
 from partita.service.api.openapi_batches import about_batches
+from partita.service.api.openapi_charts import drawing
 from partita.service.api.openapi_documents import about_documents, with_references
 from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing
 from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
@@ -65,11 +66,13 @@ def openapi_document(settings: Settings) -> Document:
                 },
                 **about_jobs("/v1/plans", "plan"),
                 "/v1/plans/{job}/export/{format}": {"get": exporting()},
+                "/v1/plans/{job}/charts/{name}": {"get": drawing("plan")},
                 "/v1/frontiers": {
                     "post": asking("frontier", _FRONTIER, settings, examples.FRONTIERS, request, front),
                     "get": listing("list_frontiers", "fronts"),
                 },
                 **about_jobs("/v1/frontiers", "frontier"),
+                "/v1/frontiers/{job}/charts/{name}": {"get": drawing("frontier")},
                 **about_documents("profile", settings, names[ModelProfile, "validation"]),
                 **about_documents("cluster", settings, names[Cluster, "validation"]),
                 **about_batches(settings, examples.BATCHES),

@@ -137,7 +137,8 @@ def _blaming(file: "AnswerFile") -> Iterator[None]:
 
 def _drawing(timeline: "Timeline", file: "AnswerFile", format: TimelineFormat, *, links: bool) -> str | bytes:
     """Draw a chart."""
-    from partita.service.reports.charts import TooManyBars, pipeline_chart, to_png, to_svg
+    from partita.service.charts.drawing import to_png, to_svg
+    from partita.service.charts.timeline import TooManyBars, pipeline_chart
 
     try:
         spec = pipeline_chart(timeline, file.candidate, links=links)

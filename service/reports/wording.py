@@ -45,6 +45,11 @@ def sized(value: float) -> str:
     return f"{value:g} B"
 
 
+def unit_of_bytes(value: float) -> tuple[str, float]:
+    """Give the binary unit that suits so many bytes, and its bytes."""
+    return next(((unit, float(size)) for unit, size in _BYTES if abs(value) >= size), ("bytes", 1.0))
+
+
 def percent(fraction: float) -> str:
     """Write a fraction in percent; a small one that is not 0 does not become 0."""
     if fraction != 0 and abs(fraction) < 1e-4:

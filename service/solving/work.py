@@ -17,6 +17,7 @@ from partita.models.plan import GivenPlan
 from partita.models.problem import Problem
 from partita.service.settings import Settings
 from partita.service.solving.documents import canonical
+from partita.service.solving.drawing import draw_chart
 from partita.service.solving.exporting import write_export
 from partita.service.solving.limits import OverLimit, check_limits
 from partita.service.solving.outcomes import Answered, Outcome, RefusalKind, Refused
@@ -27,7 +28,9 @@ from partita.service.solving.variants import split
 if TYPE_CHECKING:
     from partita.solver.progress import Progress
 
-TaskKind = Literal["plan", "evaluation", "frontier", "batch", "ndjson", "export", "references", "profile", "cluster"]
+TaskKind = Literal[
+    "plan", "evaluation", "frontier", "batch", "ndjson", "export", "chart", "references", "profile", "cluster"
+]
 
 
 class Evaluation(Model):
@@ -47,7 +50,8 @@ class Task:
     kind
         ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
         metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
-        ``export``: an answer, of which one plan is written for another program.
+        ``export``: an answer, of which one plan is written for another program. ``chart``: an answer or a front, of
+        which a picture is made.
         ``references``: what is named in the body of another kind. ``profile``, ``cluster``: what is to be stored.
     body
         JSON as it came.
@@ -79,6 +83,8 @@ def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
         return _split(task, settings)
     if task.kind == "export":
         return write_export(task.body)
+    if task.kind == "chart":
+        return draw_chart(task.body)
     if task.kind == "references":
         return references_of(task.body)
     try:

@@ -7,7 +7,8 @@ import pytest
 import vl_convert
 from small_timelines import timeline_of, training_problem
 
-from partita.service.reports.charts import VEGA_LITE, TooManyBars, pipeline_chart, to_png, to_svg
+from partita.service.charts.drawing import VEGA_LITE, to_png, to_svg
+from partita.service.charts.timeline import TooManyBars, pipeline_chart
 
 PROBLEMS = {
     "1f1b": training_problem(),
@@ -27,7 +28,7 @@ def plan(request):
 
 
 def texts(svg):
-    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    return re.findall(r"<(?:text|tspan)[^>]*>([^<]+)</", svg)
 
 
 @pytest.mark.parametrize("links", [False, True])
@@ -94,10 +95,11 @@ def test_png(plan):
 
 def test_numbers_only_where_they_fit():
     """Tests that the microbatch is left out of a bar that is too narrow for it."""
-    wide = pipeline_chart(*timeline_of(training_problem()))["data"]["values"]
-    assert all("number" in bar for bar in wide)
-    narrow = pipeline_chart(*timeline_of(training_problem(num_microbatches=400)))["data"]["values"]
-    assert not any("number" in bar for bar in narrow)
+    timeline, candidate = timeline_of(training_problem())
+    wide = texts(to_svg(pipeline_chart(timeline, candidate)))
+    assert {str(action.microbatch) for action in timeline.actions} <= set(wide)
+    narrow = texts(to_svg(pipeline_chart(*timeline_of(training_problem(num_microbatches=400)))))
+    assert "399" not in narrow
 
 
 def test_16_ranks_and_64_microbatches():
@@ -113,7 +115,7 @@ def test_16_ranks_and_64_microbatches():
 
 def test_too_many_bars(monkeypatch):
     """Tests that a chart that nobody can draw is refused with its size."""
-    monkeypatch.setattr("partita.service.reports.charts.MOST_BARS", 11)
+    monkeypatch.setattr("partita.service.charts.timeline.MOST_BARS", 11)
     with pytest.raises(TooManyBars, match="a chart of 12 bars is too large to draw; at most 11"):
         pipeline_chart(*timeline_of(PROBLEMS["1f1b"]))
 

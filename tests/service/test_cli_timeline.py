@@ -227,7 +227,7 @@ def test_figures_that_do_not_belong_to_the_plan(file, answer):
 
 def test_too_many_bars(file, answer, monkeypatch):
     """Tests that a chart that is too large says so, and what has no such limit."""
-    monkeypatch.setattr("partita.service.reports.charts.MOST_BARS", 1)
+    monkeypatch.setattr("partita.service.charts.timeline.MOST_BARS", 1)
     called = partita("timeline", file(answer), "--format", "svg")
     assert called.exit_code == 2
     assert "12 bars is too large" in called.err

@@ -1,0 +1,61 @@
+"""Makes the pictures of ``CHARTS``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from partita.models.answer import Answer, Candidate
+from partita.models.errors import InvalidInput
+from partita.models.front import Front
+from partita.models.problem import Problem
+from partita.service.charts.layers import layers_chart
+from partita.service.charts.memory import memory_chart
+from partita.service.charts.names import CHARTS, Themes
+from partita.service.charts.style import Spec
+from partita.service.charts.timeline import TooManyBars, timeline_chart
+from partita.service.charts.times import times_chart
+from partita.solver.timeline import in_scenario
+
+PLAN_CHARTS: dict[str, Callable[[Problem, Candidate, Themes], Spec]] = {
+    "layers": layers_chart,
+    "times": times_chart,
+    "memory": memory_chart,
+    "timeline": timeline_chart,
+}
+"""The pictures of one plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which picture: its name, of which plan or point, in which of several scenarios (None: the one shown), and how."""
+
+    name: str
+    candidate: int = 1
+    scenario: str | None = None
+    theme: Themes = "light"
+
+
+def draw(wanted: Wanted, answer: Answer | Front) -> Spec:
+    """Make a picture of an answer or front that holds its problem.
+
+    Raises
+    ------
+    InvalidInput
+        At ``/candidates`` when there is no such plan; with pointers into the problem or, from ``/plan`` on, the plan
+        when it cannot be drawn.
+    """
+    assert answer.problem is not None, "the caller asks for the problem"
+    plans = [point.plan for point in answer.points] if isinstance(answer, Front) else answer.candidates
+    if wanted.candidate > len(plans):
+        what = "points" if isinstance(answer, Front) else "candidates"
+        detail = f"there are {len(plans)} {what}, and no number {wanted.candidate}"
+        raise InvalidInput.at(f"/{what}", detail, str(wanted.candidate), "missing")
+    plan = plans[wanted.candidate - 1]
+    if wanted.scenario is not None:
+        plan = in_scenario(answer.problem, plan, wanted.scenario)
+    try:
+        return PLAN_CHARTS[wanted.name](answer.problem, plan, wanted.theme)
+    except TooManyBars as error:
+        raise InvalidInput.at("/plan", str(error), None, "too_large") from None
+
+
+assert CHARTS.keys() == PLAN_CHARTS.keys()

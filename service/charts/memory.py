@@ -1,0 +1,144 @@
+"""What fills every device, item by item, against what it has."""
+
+from partita.models.answer import Candidate
+from partita.models.problem import Problem
+from partita.service.charts.names import Themes
+from partita.service.charts.rows import Row, row_step, rows_of, stacked
+from partita.service.charts.style import CRITICAL, FONT_SIZE, ITEMS, THEMES, Spec, framed
+from partita.service.reports.timeline_words import scenario_words
+from partita.service.reports.wording import sized, unit_of_bytes
+
+UNLIKELY = 20.0
+"""A capacity so many times what is needed is only written: bars beside it could not be seen."""
+
+
+def memory_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
+    """Draw what each device of every rank holds when it is fullest."""
+    rows = rows_of(candidate)
+    needed = [sum(stage.memory.total_bytes for stage in row.stages) for row in rows]
+    capacities = [row.stages[0].memory.capacity_bytes for row in rows]
+    fullest = max(range(len(rows)), key=lambda number: needed[number])
+    near = max(capacities) <= UNLIKELY * max(needed)
+    unit, size = unit_of_bytes(max(*needed, *(capacities if near else [0]), 1))
+    parts = [part for row in rows for part in _parts(row, size)]
+    ends = [_end(row, total, size) for row, total in zip(rows, needed, strict=True)]
+    items = [item for item in ITEMS if any(part["item"] == item for part in parts)]
+    full = _fullness(needed[fullest], capacities[fullest])
+    return framed(
+        theme,
+        title=f"Peak memory {sized(needed[fullest])} of {sized(capacities[fullest])}{scenario_words(candidate)}",
+        subtitle=_subtitle(rows, fullest, full, near=near),
+        description=f"Memory of each device by rank. The fullest is {rows[fullest].label} with "
+        f"{sized(needed[fullest])} of {sized(capacities[fullest])}, {full}.",
+        body={
+            "height": row_step(len(rows)) * len(rows),
+            "encoding": {
+                "y": {
+                    "field": "row",
+                    "type": "nominal",
+                    "sort": [row.label for row in rows],
+                    "title": None,
+                    "axis": {"labelLimit": 220, "ticks": False, "domain": False},
+                },
+                "x": {"field": "start", "type": "quantitative", "title": f"Bytes on each device ({unit})"},
+            },
+            "layer": [
+                _bar_layer(parts, items, theme),
+                *([_capacity_layer(ends, theme)] if near else []),
+                _text_layer(ends, theme),
+            ],
+        },
+    )
+
+
+def _fullness(needed: int, capacity: int) -> str:
+    """Say how full a device is."""
+    if not capacity:
+        return "more than it has" if needed else "nothing"
+    return f"{needed / capacity:.0%} of it"
+
+
+def _subtitle(rows: tuple[Row, ...], fullest: int, full: str, *, near: bool) -> str:
+    """Say which device is the fullest, and what the bars and lines are."""
+    line = "; the line is what a device has" if near else "; devices have much more than the bars show"
+    each = " Every device of a row holds the same." if any(len(row.stages[0].devices) > 1 for row in rows) else ""
+    return f"{rows[fullest].label} is the fullest, {full}{line}.{each}"
+
+
+def _parts(row: Row, size: float) -> list[Spec]:
+    """Give the data of the items of a rank, of all its stages together."""
+    sums = {item: sum(getattr(stage.memory, f"{item}_bytes") for stage in row.stages) for item in ITEMS}
+    total = sum(sums.values())
+    return [
+        {
+            "row": row.label,
+            "item": item,
+            "start": start / size,
+            "end": end / size,
+            "bytes": sums[item],
+            "amount": sized(sums[item]),
+            "total": sized(total),
+            "in_flight": ", ".join(str(stage.memory.in_flight) for stage in row.stages),
+        }
+        for item, start, end in stacked({item: float(amount) for item, amount in sums.items()})
+    ]
+
+
+def _end(row: Row, needed: int, size: float) -> Spec:
+    """Give the data of what is written beside a row, and of its limit."""
+    capacity = row.stages[0].memory.capacity_bytes
+    return {
+        "row": row.label,
+        "start": capacity / size,
+        "end": needed / size,
+        "total_bytes": needed,
+        "capacity_bytes": capacity,
+        "text": f"{sized(needed)}, {_fullness(needed, capacity)}",
+        "has": sized(capacity),
+        "over": needed > capacity,
+    }
+
+
+def _bar_layer(parts: list[Spec], items: list[str], theme: Themes) -> Spec:
+    """Draw the items one after the other."""
+    shown = [("row", "Device"), ("item", "Item"), ("amount", "Bytes"), ("total", "of in all")]
+    shown.append(("in_flight", "Microbatches in flight"))
+    return {
+        "data": {"values": parts},
+        "mark": {"type": "bar", "stroke": THEMES[theme].background, "strokeWidth": 0.5},
+        "encoding": {
+            "x2": {"field": "end"},
+            "color": {
+                "field": "item",
+                "type": "nominal",
+                "scale": {"domain": items, "range": [ITEMS[item] for item in items]},
+                "legend": {"title": None},
+            },
+            "tooltip": [{"field": field, "title": title} for field, title in shown],
+        },
+    }
+
+
+def _capacity_layer(ends: list[Spec], theme: Themes) -> Spec:
+    """Draw what every device has."""
+    return {
+        "data": {"values": ends},
+        "mark": {"type": "tick", "thickness": 2.5, "bandSize": 20},
+        "encoding": {
+            "color": {"condition": {"test": "datum.over", "value": CRITICAL}, "value": THEMES[theme].text},
+            "tooltip": [{"field": "row", "title": "Device"}, {"field": "has", "title": "Has"}],
+        },
+    }
+
+
+def _text_layer(ends: list[Spec], theme: Themes) -> Spec:
+    """Write how much is needed and how full that makes the device."""
+    return {
+        "data": {"values": ends},
+        "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": FONT_SIZE, "aria": False},
+        "encoding": {
+            "x": {"value": "width"},
+            "text": {"field": "text", "type": "nominal"},
+            "color": {"value": THEMES[theme].text},
+        },
+    }

@@ -1,0 +1,54 @@
+"""The ranks of a plan as rows of a picture."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from partita.models.answer import Candidate
+from partita.models.answer_plan import Stage
+from partita.service.reports.timeline_words import rank_name
+from partita.service.reports.wording import first_few, spans
+
+MOST_RUNS = 3
+"""Most ranges of stages that are named in a label."""
+FEW, TALL, LOW = 40, 24, 15
+"""Up to so many rows are tall; pixels of a tall row and of a low one. More rows make the picture higher."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A rank with its stages, and what to call it: the stages and the devices."""
+
+    rank: int
+    stages: tuple[Stage, ...]
+    label: str
+
+
+def rows_of(candidate: Candidate) -> tuple[Row, ...]:
+    """Give the ranks in their order."""
+    of_rank: dict[int, list[Stage]] = {}
+    for stage in candidate.stages:
+        of_rank.setdefault(stage.rank, []).append(stage)
+    return tuple(
+        Row(rank, tuple(stages), f"{_numbers(stages)} · {rank_name(stages[0].devices)}")
+        for rank, stages in sorted(of_rank.items())
+    )
+
+
+def _numbers(stages: list[Stage]) -> str:
+    """Name the stages of a rank by their numbers."""
+    runs = [str(first) if first == last else f"{first}-{last}" for first, last in spans(each.index for each in stages)]
+    return f"{'stage' if len(stages) == 1 else 'stages'} {first_few(runs, MOST_RUNS)}"
+
+
+def row_step(count: int) -> int:
+    """Give the height of a row, in pixels, of so many."""
+    return TALL if count <= FEW else LOW
+
+
+def stacked(parts: dict[str, float]) -> Iterator[tuple[str, float, float]]:
+    """Give the parts that are not 0 one after the other: name, start and end."""
+    start = 0.0
+    for name, size in parts.items():
+        if size > 0:
+            yield name, start, start + size
+            start += size

@@ -1,0 +1,118 @@
+"""What all pictures have in common: colors, themes, the frame of a specification, and text that hides without room."""
+
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
+
+from partita.service.charts.names import Themes
+
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+INK = "#1c1f24"
+"""Of text on the pale colors, in both themes."""
+KINDS = {
+    "forward": "#8ab8ea",
+    "backward": "#f3b877",
+    "input gradient": "#e59a8f",
+    "weight gradient": "#f0e08c",
+    "recompute": "#c3a9e0",
+    "transfer": "#c4c8cc",
+}
+"""Colors of what devices and links do; they differ in lightness too, so that the color-blind tell them apart."""
+ITEMS = {
+    "weights": "#6fa8dc",
+    "gradients": "#a9d3f5",
+    "optimizer": "#3f74a8",
+    "buffers": "#8d8f94",
+    "activations": "#f3b877",
+    "communication": "#f0e08c",
+    "workspace": "#c3a9e0",
+    "reserve": "#d5d8db",
+}
+"""Colors of what fills a device."""
+STAGES = ("#8ab8ea", "#f3b877", "#a5d8b8", "#e3a3c6", "#f0e08c", "#b0a6e6", "#8fd0da", "#d3b79a")
+"""Colors of stages, in turn."""
+CRITICAL = "#b5121b"
+"""Of what decides: the critical path, the bottleneck, a limit that is broken."""
+WRAP = 110
+"""Letters of a line of a subtitle."""
+FONT_SIZE, LETTER = 10, 6.2
+"""Of text inside marks, in pixels; ``LETTER`` is what most letters take at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colors of what is not data: background, text, and lines that stay behind."""
+
+    background: str
+    text: str
+    quiet: str
+    line: str
+
+
+THEMES: dict[Themes, Theme] = {
+    "light": Theme(background="#ffffff", text="#1c1f24", quiet="#5a6068", line="#d9dce0"),
+    "dark": Theme(background="#15181d", text="#e8eaed", quiet="#a3aab3", line="#3a4048"),
+}
+"""Both themes; data has the same colors in either."""
+
+
+def stage_color(stage: int) -> str:
+    """Give the color of a stage."""
+    return STAGES[stage % len(STAGES)]
+
+
+def framed(theme: Themes, *, title: str, subtitle: str, description: str, body: Spec) -> Spec:
+    """Give a whole specification: as wide as its container, with the colors of a theme.
+
+    Parameters
+    ----------
+    theme
+        Its name.
+    title, subtitle
+        Written above the picture; the subtitle in several lines where it is long.
+    description
+        What the picture says, for those who do not see it.
+    body
+        Data, height and layers.
+    """
+    colors = THEMES[theme]
+    axis = {"labelColor": colors.quiet, "titleColor": colors.text, "titleFontWeight": "normal", "grid": False}
+    return {
+        "$schema": SCHEMA,
+        "description": description,
+        "title": {"text": title, "subtitle": wrap(subtitle, WRAP), "anchor": "start", "limit": {"expr": "width"}},
+        "width": "container",
+        "background": colors.background,
+        "padding": 8,
+        **body,
+        "config": {
+            "view": {"stroke": None},
+            "axis": {**axis, "domainColor": colors.line, "tickColor": colors.line, "gridColor": colors.line},
+            "legend": {"labelColor": colors.text, "titleColor": colors.text, "orient": "bottom", "columns": 8},
+            "title": {"color": colors.text, "subtitleColor": colors.quiet, "subtitlePadding": 4, "offset": 10},
+        },
+    }
+
+
+def written_where_room(*texts: str, start: str = "start", end: str = "end") -> Spec:
+    """Give the channel that writes the first of some texts that has room between two places on the x axis, or none.
+
+    Parameters
+    ----------
+    texts
+        Fields with texts, the longest first.
+    start, end
+        Fields with the places.
+    """
+    expression = "''"
+    for field in reversed(texts):
+        needed = f"length(toString(datum.{field})) * {LETTER} + 2"
+        expression = f"{width_of(start, end)} >= {needed} ? toString(datum.{field}) : {expression}"
+    return {"value": {"expr": expression}}
+
+
+def width_of(start: str = "start", end: str = "end") -> str:
+    """Give the expression for the pixels between two places on the x axis, by the fields that hold them."""
+    return f"(scale('x', datum.{end}) - scale('x', datum.{start}))"

@@ -1,0 +1,229 @@
+"""What keeps the devices of every stage busy for one microbatch, and which one everything waits for."""
+
+from math import fsum, isclose
+
+from partita.models.answer import Candidate
+from partita.models.problem import Problem
+from partita.service.charts.names import Themes
+from partita.service.charts.rows import Row, row_step, rows_of, stacked
+from partita.service.charts.style import CRITICAL, FONT_SIZE, INK, KINDS, THEMES, Spec, framed, written_where_room
+from partita.service.reports.timeline_words import scenario_words
+from partita.service.reports.wording import SAME, seconds, unit_of_seconds
+from partita.solver.shares import StageShare, shares
+
+ENOUGH = 1e3 * SAME
+"""Sums of rounded figures that differ by less, relative to the larger, are the same."""
+
+
+def times_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
+    """Draw what every stage takes of one microbatch: forward and backward pass, or its parts, recompute apart.
+
+    Stages of one rank share its devices, so they are in one row, one after the other. With ``blocking`` the transfers
+    of a stage are there too, else the longest one beside it as a mark.
+
+    Raises
+    ------
+    NotSupportedYet, InvalidInput, InternalError
+        As ``shares`` does.
+    """
+    rows = rows_of(candidate)
+    of_stage = {each.stage: each for each in _shares(problem, candidate)}
+    limit = candidate.as_shown.metrics.bottleneck_time_s
+    unit, size = unit_of_seconds(limit)
+    split = candidate.schedule.splits
+    parts = [part for row in rows for part in _parts(row, of_stage, size, split=split)]
+    sums = [fsum(part["seconds"] for part in parts if part["row"] == row.label) for row in rows]
+    marks = [] if problem.training.communication == "blocking" else _transfers(candidate, rows, size, limit)
+    ends = [_end(row, busy, limit) for row, busy in zip(rows, sums, strict=True)]
+    what = _bottleneck(ends, marks)
+    kinds = [kind for kind in KINDS if any(part["kind"] == kind for part in parts)]
+    return framed(
+        theme,
+        title=f"Bottleneck {seconds(limit)} per microbatch{scenario_words(candidate)}: {what}",
+        subtitle=_subtitle(marks),
+        description=f"Busy time of every stage for one microbatch. The bottleneck is {what} with {seconds(limit)}; "
+        f"the others take {seconds(min(sums))} to {seconds(max(sums))}.",
+        body={
+            "height": row_step(len(rows)) * len(rows),
+            "encoding": {
+                "y": {
+                    "field": "row",
+                    "type": "nominal",
+                    "sort": [row.label for row in rows],
+                    "title": None,
+                    "axis": {"labelLimit": 220, "ticks": False, "domain": False},
+                },
+                "x": {"field": "start", "type": "quantitative", "title": f"Time for one microbatch ({unit})"},
+            },
+            "layer": [
+                _bar_layer(parts, kinds, theme),
+                *([_number_layer(parts)] if len(of_stage) > len(rows) else []),
+                *([_mark_layer(marks, theme)] if marks else []),
+                _limit_layer(limit / size),
+                _text_layer(ends, theme),
+            ],
+        },
+    )
+
+
+def _shares(problem: Problem, candidate: Candidate) -> tuple[StageShare, ...]:
+    """Give the shares of the stages; where degrees are chosen for each, those of one microbatch of the batch.
+
+    Its replicas take turns then, and what is exchanged after every microbatch is not told apart.
+    """
+    if not problem.training.per_stage_degrees:
+        return shares(problem, candidate).stages
+    return tuple(
+        StageShare(
+            stage=stage.index,
+            rank=stage.rank,
+            forward_s=stage.forward_s / (stage.data_parallel or 1),
+            backward_s=stage.backward_s / (stage.data_parallel or 1),
+            weight_gradient_s=0.0,
+            recompute_s=0.0,
+            transfers_s=0.0,
+        )
+        for stage in candidate.stages
+    )
+
+
+def _parts(row: Row, of_stage: dict[int, StageShare], unit_s: float, *, split: bool) -> list[Spec]:
+    """Give the data of what the stages of a rank do, one stage after the other."""
+    found: list[Spec] = []
+    at = 0.0
+    for stage in row.stages:
+        share = of_stage[stage.index]
+        times = {
+            "forward": share.forward_s,
+            "input gradient" if split else "backward": share.backward_s,
+            "weight gradient": share.weight_gradient_s,
+            "recompute": share.recompute_s,
+            "transfer": share.transfers_s,
+        }
+        for kind, start, end in stacked(times):
+            found.append(
+                {
+                    "row": row.label,
+                    "stage": stage.index,
+                    "kind": kind,
+                    "start": (at + start) / unit_s,
+                    "end": (at + end) / unit_s,
+                    "seconds": times[kind],
+                    "took": seconds(times[kind]),
+                    "layers": len(stage.layers),
+                    "recomputed": len(stage.recompute),
+                }
+            )
+        at += fsum(times.values())
+    return found
+
+
+def _end(row: Row, busy: float, limit: float) -> Spec:
+    """Give the data of what is written beside a row."""
+    decides = isclose(busy, limit, rel_tol=ENOUGH)
+    text = f"{seconds(busy)}, the bottleneck" if decides else seconds(busy)
+    return {"row": row.label, "busy": busy, "text": text, "bottleneck": decides}
+
+
+def _transfers(candidate: Candidate, rows: tuple[Row, ...], unit_s: float, limit: float) -> list[Spec]:
+    """Give the data of the transfers that leave or reach a stage for the next ones: the longer direction of each."""
+    label = {stage.index: row.label for row in rows for stage in row.stages}
+    found: list[Spec] = []
+    for each in candidate.boundaries:
+        turns = candidate.stages[each.from_stage].data_parallel or 1
+        longest = max(each.transfer_s, each.backward_transfer_s) / turns
+        if longest > 0:
+            found.append(
+                {
+                    "row": label[each.from_stage],
+                    "name": f"stage {each.from_stage} to {each.to_stage}",
+                    "start": longest / unit_s,
+                    "took": seconds(longest),
+                    "bottleneck": isclose(longest, limit, rel_tol=ENOUGH),
+                }
+            )
+    return found
+
+
+def _bottleneck(ends: list[Spec], marks: list[Spec]) -> str:
+    """Name what takes longest; several where they take as long."""
+    names = [str(end["row"]) for end in ends if end["bottleneck"]]
+    names += [f"the transfers from {mark['name']}" for mark in marks if mark["bottleneck"]]
+    if not names:
+        return "exchanges between replicas included"
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _subtitle(marks: list[Spec]) -> str:
+    """Say what the line and the marks are."""
+    line = "The line is the bottleneck: in steady state one microbatch leaves the pipeline in that time"
+    beside = "; a diamond is the longest transfer from a stage to the next, which goes on beside the computing"
+    return f"{line}{beside if marks else ''}."
+
+
+def _bar_layer(parts: list[Spec], kinds: list[str], theme: Themes) -> Spec:
+    """Draw the parts one after the other."""
+    shown = [("row", "Devices"), ("stage", "Stage"), ("kind", "Part"), ("took", "Takes"), ("layers", "Layers")]
+    shown.append(("recomputed", "Layers recomputed"))
+    return {
+        "data": {"values": parts},
+        "mark": {"type": "bar", "stroke": THEMES[theme].background, "strokeWidth": 0.5},
+        "encoding": {
+            "x2": {"field": "end"},
+            "color": {
+                "field": "kind",
+                "type": "nominal",
+                "scale": {"domain": kinds, "range": [KINDS[kind] for kind in kinds]},
+                "legend": {"title": None},
+            },
+            "tooltip": [{"field": field, "title": title} for field, title in shown],
+        },
+    }
+
+
+def _number_layer(parts: list[Spec]) -> Spec:
+    """Write the numbers of the stages where several share a row and there is room."""
+    texts = [{**part, "middle": (part["start"] + part["end"]) / 2} for part in parts if part["kind"] == "forward"]
+    return {
+        "data": {"values": texts},
+        "mark": {"type": "text", "fontSize": FONT_SIZE, "color": INK, "aria": False},
+        "encoding": {
+            "x": {"field": "middle", "type": "quantitative"},
+            "text": written_where_room("stage"),
+        },
+    }
+
+
+def _mark_layer(marks: list[Spec], theme: Themes) -> Spec:
+    """Mark the longest transfer to the next stage."""
+    shown = [("name", "Transfer from"), ("took", "Takes, in the longer direction")]
+    return {
+        "data": {"values": marks},
+        "mark": {"type": "point", "shape": "diamond", "size": 45, "filled": True, "opacity": 1},
+        "encoding": {
+            "color": {"condition": {"test": "datum.bottleneck", "value": CRITICAL}, "value": THEMES[theme].quiet},
+            "tooltip": [{"field": field, "title": title} for field, title in shown],
+        },
+    }
+
+
+def _limit_layer(limit: float) -> Spec:
+    """Draw the bottleneck as a line."""
+    return {
+        "data": {"values": [{"limit": limit}]},
+        "mark": {"type": "rule", "color": CRITICAL, "strokeWidth": 1.5, "strokeDash": [5, 3], "aria": False},
+        "encoding": {"x": {"field": "limit", "type": "quantitative"}, "y": None},
+    }
+
+
+def _text_layer(ends: list[Spec], theme: Themes) -> Spec:
+    """Write what every row takes, the bottleneck's in its color."""
+    return {
+        "data": {"values": ends},
+        "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": FONT_SIZE, "aria": False},
+        "encoding": {
+            "x": {"value": "width"},
+            "text": {"field": "text", "type": "nominal"},
+            "color": {"value": THEMES[theme].text},
+        },
+    }
