@@ -25,5 +25,5 @@ def bundle() -> str:
     """Give the libraries as a script that sets ``vega``, ``vegaLite`` and ``vegaEmbed`` on the window."""
     newest = vl_convert.get_vegalite_versions()[-1]
     vega, embed = vl_convert.get_vega_version(), vl_convert.get_vega_embed_version()
-    head = f"/* Vega {vega}, Vega-Lite {newest}, Vega-Embed {embed} and what they need; see vega-licenses.txt */"
+    head = f"/* Vega {vega}, Vega-Lite {newest}, Vega-Embed {embed} and what they need: vega-licenses.txt */"
     return f"{head}\n{vl_convert.javascript_bundle(vl_version=newest)}"
