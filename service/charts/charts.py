@@ -7,9 +7,12 @@ from partita.models.answer import Answer, Candidate
 from partita.models.errors import InvalidInput
 from partita.models.front import Front
 from partita.models.problem import Problem
+from partita.service.charts.comparison import comparison_chart
+from partita.service.charts.front import front_chart
 from partita.service.charts.layers import layers_chart
 from partita.service.charts.memory import memory_chart
-from partita.service.charts.names import CHARTS, Themes
+from partita.service.charts.names import Themes
+from partita.service.charts.placement import placement_chart
 from partita.service.charts.style import Spec
 from partita.service.charts.timeline import TooManyBars, timeline_chart
 from partita.service.charts.times import times_chart
@@ -20,8 +23,9 @@ PLAN_CHARTS: dict[str, Callable[[Problem, Candidate, Themes], Spec]] = {
     "times": times_chart,
     "memory": memory_chart,
     "timeline": timeline_chart,
+    "placement": placement_chart,
 }
-"""The pictures of one plan."""
+"""The pictures of one plan; ``comparison`` is one of an answer, ``front`` of a front."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +39,29 @@ class Wanted:
 
 
 def draw(wanted: Wanted, answer: Answer | Front) -> Spec:
-    """Make a picture of an answer or front that holds its problem.
+    """Make a picture of an answer or front that holds its problem, and that there is such a picture of.
 
     Raises
     ------
     InvalidInput
-        At ``/candidates`` when there is no such plan; with pointers into the problem or, from ``/plan`` on, the plan
-        when it cannot be drawn.
+        At ``/candidates`` or ``/points`` when there is no such plan; with pointers into the problem or, from ``/plan``
+        on, the plan when it cannot be drawn.
     """
-    assert answer.problem is not None, "the caller asks for the problem"
+    problem = answer.problem
+    assert problem is not None, "the caller asks for the problem"
     plans = [point.plan for point in answer.points] if isinstance(answer, Front) else answer.candidates
     if wanted.candidate > len(plans):
         what = "points" if isinstance(answer, Front) else "candidates"
         detail = f"there are {len(plans)} {what}, and no number {wanted.candidate}"
         raise InvalidInput.at(f"/{what}", detail, str(wanted.candidate), "missing")
+    if isinstance(answer, Front) and wanted.name == "front":
+        return front_chart(problem, answer, wanted.theme)
+    if isinstance(answer, Answer) and wanted.name == "comparison":
+        return comparison_chart(problem, answer, wanted.theme)
     plan = plans[wanted.candidate - 1]
     if wanted.scenario is not None:
-        plan = in_scenario(answer.problem, plan, wanted.scenario)
+        plan = in_scenario(problem, plan, wanted.scenario)
     try:
-        return PLAN_CHARTS[wanted.name](answer.problem, plan, wanted.theme)
+        return PLAN_CHARTS[wanted.name](problem, plan, wanted.theme)
     except TooManyBars as error:
         raise InvalidInput.at("/plan", str(error), None, "too_large") from None
-
-
-assert CHARTS.keys() == PLAN_CHARTS.keys()

@@ -1,6 +1,6 @@
 """The layers as a strip: as wide as their times, colored by stage, with the bytes that cross every cut below."""
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import fsum
 
 from partita.models.answer import Candidate
@@ -14,6 +14,7 @@ from partita.service.charts.style import (
     THEMES,
     Spec,
     framed,
+    shortened,
     stage_color,
     width_of,
     written_where_room,
@@ -46,10 +47,12 @@ def layers_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
     total = fsum(_taken(each) for each in found)
     unit, size = unit_of_seconds(total)
     blocks = _timed(found, size) if total > 0 else _equal(candidate)
+    short = _short_names([block["layer"] for block in blocks])
+    blocks = [{**block, "short": short[block["layer"]]} for block in blocks]
     stages = _stages(candidate, blocks)
     cuts = _cuts(candidate.boundaries, stages, THEMES[theme].quiet)
     end = blocks[-1]["end"]
-    subtitle = _subtitle(candidate, timed=total > 0)
+    subtitle = _subtitle(cuts, timed=total > 0)
     return framed(
         theme,
         title=f"{counted(len(blocks), 'layer')} on {counted(len(stages), 'stage')}{scenario_words(candidate)}",
@@ -112,12 +115,29 @@ def _equal(candidate: Candidate) -> list[Spec]:
     return [_block(name, stage, float(place), place + 1.0) for place, (name, stage) in enumerate(named)]
 
 
+def _short_names(names: list[str]) -> dict[str, str]:
+    """Shorten long names: by what the long ones begin and end with alike, then by the middle of what is left."""
+    long = [name for name in names if len(name) > NAME_LETTERS]
+    head = _alike(long)
+    tail = _alike([name[head:][::-1] for name in long])
+    if len(long) < 2 or min(len(name) for name in long) <= head + tail:
+        head = tail = 0  # nothing would be left of one of them
+    short = {name: name for name in names}
+    for name in long:
+        rest = name[head : len(name) - tail]
+        short[name] = shortened(f"{'…' * (head > 0)}{rest}{'…' * (tail > 0)}", NAME_LETTERS)
+    return short
+
+
+def _alike(names: list[str]) -> int:
+    """Count the letters with which all names begin."""
+    return sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
+
+
 def _block(name: str, stage: int, start: float, end: float) -> Spec:
-    """Give the data of a layer; a long name loses its middle, where it differs least."""
-    half = (NAME_LETTERS - 1) // 2
-    short = name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1 - half]}…{name[-half:]}"
+    """Give the data of a layer."""
     place = {"start": start, "end": end, "middle": (start + end) / 2, "top": HEAD + GAP, "bottom": HEAD + GAP + STRIP}
-    return {"layer": name, "short": short, "stage": stage, "color": stage_color(stage), **place}
+    return {"layer": name, "stage": stage, "color": stage_color(stage), **place}
 
 
 def _stages(candidate: Candidate, blocks: list[Spec]) -> list[Spec]:
@@ -166,7 +186,7 @@ def _cuts(boundaries: tuple[Boundary, ...], stages: list[Spec], color: str) -> l
         room = min(before["end"] - before["start"], after["end"] - after["start"])
         cuts.append(
             {
-                "cut": f"{cut} to {cut + 1}",
+                "cut": f"{cut} and {cut + 1}",
                 "start": before["end"],
                 "left": before["end"] - room / 2,
                 "right": before["end"] + room / 2,
@@ -182,11 +202,14 @@ def _cuts(boundaries: tuple[Boundary, ...], stages: list[Spec], color: str) -> l
     return cuts
 
 
-def _subtitle(candidate: Candidate, *, timed: bool) -> str:
+def _subtitle(cuts: list[Spec], *, timed: bool) -> str:
     """Say what the widths and the bars are, and where most is sent."""
-    width = "as wide as it takes" if timed else "of one width"
-    first = f"Every layer is {width}; below each cut the bytes that cross it for one microbatch, both ways"
-    return f"{first}." if candidate.boundaries else f"Every layer is {width}."
+    widths = f"Every layer is {'as wide as it takes' if timed else 'of one width'}"
+    if not cuts:
+        return f"{widths}."
+    most = max(cuts, key=lambda cut: int(cut["bytes"]))
+    bars = "below each cut the bytes that cross it for one microbatch, both ways"
+    return f"{widths}; {bars}: at most {most['text']}, between stages {most['cut']}."
 
 
 def _block_layer(blocks: list[Spec], theme: Themes) -> Spec:
@@ -196,7 +219,7 @@ def _block_layer(blocks: list[Spec], theme: Themes) -> Spec:
     return {
         "data": {"values": blocks},
         "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}],
-        "mark": {"type": "rect", "stroke": THEMES[theme].background, "strokeWidth": 0.5, "clip": True, "opacity": 0.75},
+        "mark": {"type": "rect", "stroke": THEMES[theme].background, "strokeWidth": 0.5, "clip": True, "opacity": 0.8},
         "encoding": {
             "x2": {"field": "end"},
             "y2": {"field": "bottom"},

@@ -3,8 +3,8 @@
 from partita.models.answer import Candidate
 from partita.models.problem import Problem
 from partita.service.charts.names import Themes
-from partita.service.charts.rows import Row, row_step, rows_of, stacked
-from partita.service.charts.style import CRITICAL, FONT_SIZE, ITEMS, THEMES, Spec, framed
+from partita.service.charts.rows import Row, beside_layer, row_channel, row_step, rows_of, stacked
+from partita.service.charts.style import ITEMS, THEMES, Spec, framed
 from partita.service.reports.timeline_words import scenario_words
 from partita.service.reports.wording import sized, unit_of_bytes
 
@@ -19,7 +19,8 @@ def memory_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
     capacities = [row.stages[0].memory.capacity_bytes for row in rows]
     fullest = max(range(len(rows)), key=lambda number: needed[number])
     near = max(capacities) <= UNLIKELY * max(needed)
-    unit, size = unit_of_bytes(max(*needed, *(capacities if near else [0]), 1))
+    most = max(*needed, *(capacities if near else [0]), 1)
+    unit, size = unit_of_bytes(most)
     parts = [part for row in rows for part in _parts(row, size)]
     ends = [_end(row, total, size) for row, total in zip(rows, needed, strict=True)]
     items = [item for item in ITEMS if any(part["item"] == item for part in parts)]
@@ -33,19 +34,18 @@ def memory_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
         body={
             "height": row_step(len(rows)) * len(rows),
             "encoding": {
-                "y": {
-                    "field": "row",
-                    "type": "nominal",
-                    "sort": [row.label for row in rows],
-                    "title": None,
-                    "axis": {"labelLimit": 220, "ticks": False, "domain": False},
+                "y": row_channel([row.label for row in rows]),
+                "x": {
+                    "field": "start",
+                    "type": "quantitative",
+                    "title": f"Bytes on each device ({unit})",
+                    "scale": {"domain": [0, most / size]},
                 },
-                "x": {"field": "start", "type": "quantitative", "title": f"Bytes on each device ({unit})"},
             },
             "layer": [
-                _bar_layer(parts, items, theme),
+                *([_bar_layer(parts, items, theme)] if parts else []),
                 *([_capacity_layer(ends, theme)] if near else []),
-                _text_layer(ends, theme),
+                beside_layer(ends, theme),
             ],
         },
     )
@@ -53,16 +53,14 @@ def memory_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
 
 def _fullness(needed: int, capacity: int) -> str:
     """Say how full a device is."""
-    if not capacity:
-        return "more than it has" if needed else "nothing"
-    return f"{needed / capacity:.0%} of it"
+    return f"{needed / capacity:.0%}" if capacity else "of none"
 
 
 def _subtitle(rows: tuple[Row, ...], fullest: int, full: str, *, near: bool) -> str:
     """Say which device is the fullest, and what the bars and lines are."""
-    line = "; the line is what a device has" if near else "; devices have much more than the bars show"
+    line = "The upright line is what a device has." if near else "Devices have much more than the bars show."
     each = " Every device of a row holds the same." if any(len(row.stages[0].devices) > 1 for row in rows) else ""
-    return f"{rows[fullest].label} is the fullest, {full}{line}.{each}"
+    return f"Fullest: {rows[fullest].label}, {full} of what it has. {line}{each}"
 
 
 def _parts(row: Row, size: float) -> list[Spec]:
@@ -95,7 +93,7 @@ def _end(row: Row, needed: int, size: float) -> Spec:
         "capacity_bytes": capacity,
         "text": f"{sized(needed)}, {_fullness(needed, capacity)}",
         "has": sized(capacity),
-        "over": needed > capacity,
+        "decides": needed > capacity,
     }
 
 
@@ -121,24 +119,12 @@ def _bar_layer(parts: list[Spec], items: list[str], theme: Themes) -> Spec:
 
 def _capacity_layer(ends: list[Spec], theme: Themes) -> Spec:
     """Draw what every device has."""
+    colors = THEMES[theme]
     return {
         "data": {"values": ends},
         "mark": {"type": "tick", "thickness": 2.5, "bandSize": 20},
         "encoding": {
-            "color": {"condition": {"test": "datum.over", "value": CRITICAL}, "value": THEMES[theme].text},
+            "color": {"condition": {"test": "datum.decides", "value": colors.decides}, "value": colors.text},
             "tooltip": [{"field": "row", "title": "Device"}, {"field": "has", "title": "Has"}],
-        },
-    }
-
-
-def _text_layer(ends: list[Spec], theme: Themes) -> Spec:
-    """Write how much is needed and how full that makes the device."""
-    return {
-        "data": {"values": ends},
-        "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": FONT_SIZE, "aria": False},
-        "encoding": {
-            "x": {"value": "width"},
-            "text": {"field": "text", "type": "nominal"},
-            "color": {"value": THEMES[theme].text},
         },
     }

@@ -41,6 +41,20 @@ CHARTS: dict[str, Chart] = {
         "Timeline",
         "Every microbatch of one iteration: where devices wait, and the critical path outlined.",
     ),
+    "placement": Chart(
+        "Placement",
+        "Which node and devices run each stage, and what crosses the links between them.",
+    ),
+    "comparison": Chart(
+        "Plans compared",
+        "All plans and what simple rules would have given, against the proven bound.",
+        "answer",
+    ),
+    "front": Chart(
+        "Pareto front",
+        "Every plan than which no other is better in one metric and at least as good in the other.",
+        "front",
+    ),
 }
 """All pictures."""
 

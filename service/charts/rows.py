@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 from partita.models.answer import Candidate
 from partita.models.answer_plan import Stage
-from partita.service.reports.timeline_words import rank_name
-from partita.service.reports.wording import first_few, spans
+from partita.service.charts.names import Themes
+from partita.service.charts.style import FONT_SIZE, NARROW, THEMES, Spec, shortened
+from partita.service.reports.wording import device_ranges, first_few, spans
 
 MOST_RUNS = 3
 """Most ranges of stages that are named in a label."""
+MOST_LETTERS = 26
+"""Letters of a range of devices in a label."""
 FEW, TALL, LOW = 40, 24, 15
 """Up to so many rows are tall; pixels of a tall row and of a low one. More rows make the picture higher."""
 
@@ -29,15 +32,45 @@ def rows_of(candidate: Candidate) -> tuple[Row, ...]:
     for stage in candidate.stages:
         of_rank.setdefault(stage.rank, []).append(stage)
     return tuple(
-        Row(rank, tuple(stages), f"{_numbers(stages)} · {rank_name(stages[0].devices)}")
+        Row(rank, tuple(stages), f"{_numbers(stages)} · {_devices(stages[0].devices)}")
         for rank, stages in sorted(of_rank.items())
     )
+
+
+def _devices(devices: tuple[str, ...]) -> str:
+    """Name devices by the first range of them."""
+    first, *others = device_ranges(devices)
+    return f"{shortened(first, MOST_LETTERS)}{f' and {len(others)} more' if others else ''}"
 
 
 def _numbers(stages: list[Stage]) -> str:
     """Name the stages of a rank by their numbers."""
     runs = [str(first) if first == last else f"{first}-{last}" for first, last in spans(each.index for each in stages)]
     return f"{'stage' if len(stages) == 1 else 'stages'} {first_few(runs, MOST_RUNS)}"
+
+
+def row_channel(labels: list[str]) -> Spec:
+    """Give the channel of rows with these labels, from the top down."""
+    limit = {"expr": f"{NARROW} ? 100 : 260"}
+    axis = {"labelLimit": limit, "labelPadding": 6, "ticks": False, "domain": False}
+    return {"field": "row", "type": "nominal", "sort": labels, "title": None, "axis": axis}
+
+
+def beside_layer(ends: list[Spec], theme: Themes) -> Spec:
+    """Write the field ``text`` of every row right of the plot, where ``decides`` in the color for that.
+
+    A phone has no room for it.
+    """
+    colors = THEMES[theme]
+    return {
+        "data": {"values": ends},
+        "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": FONT_SIZE, "aria": False},
+        "encoding": {
+            "x": {"value": "width"},
+            "text": {"value": {"expr": f"{NARROW} ? '' : datum.text"}},
+            "color": {"condition": {"test": "datum.decides", "value": colors.decides}, "value": colors.text},
+        },
+    }
 
 
 def row_step(count: int) -> int:

@@ -26,7 +26,7 @@ ITEMS = {
     "optimizer": "#3f74a8",
     "buffers": "#8d8f94",
     "activations": "#f3b877",
-    "communication": "#f0e08c",
+    "communication": "#f6eeb4",
     "workspace": "#c3a9e0",
     "reserve": "#d5d8db",
 }
@@ -34,8 +34,8 @@ ITEMS = {
 STAGES = ("#8ab8ea", "#f3b877", "#a5d8b8", "#e3a3c6", "#f0e08c", "#b0a6e6", "#8fd0da", "#d3b79a")
 """Colors of stages, in turn."""
 CRITICAL = "#b5121b"
-"""Of what decides: the critical path, the bottleneck, a limit that is broken."""
-WRAP = 110
+"""Of what decides, drawn on the pale colors: the critical path."""
+WRAP = 120
 """Letters of a line of a subtitle."""
 FONT_SIZE, LETTER = 10, 6.2
 """Of text inside marks, in pixels; ``LETTER`` is what most letters take at most."""
@@ -43,19 +43,38 @@ FONT_SIZE, LETTER = 10, 6.2
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colors of what is not data: background, text, and lines that stay behind."""
+    """Colors of what is not data: background, text, lines that stay behind, and what decides, on the background."""
 
     background: str
     text: str
     quiet: str
     line: str
+    decides: str
 
 
 THEMES: dict[Themes, Theme] = {
-    "light": Theme(background="#ffffff", text="#1c1f24", quiet="#5a6068", line="#d9dce0"),
-    "dark": Theme(background="#15181d", text="#e8eaed", quiet="#a3aab3", line="#3a4048"),
+    "light": Theme(background="#ffffff", text="#1c1f24", quiet="#5a6068", line="#d9dce0", decides=CRITICAL),
+    "dark": Theme(background="#15181d", text="#e8eaed", quiet="#a3aab3", line="#3a4048", decides="#ff7a70"),
 }
 """Both themes; data has the same colors in either."""
+
+
+PADDING = 8
+"""Around the whole picture, in pixels."""
+NARROW = "(isFinite(containerSize()[0]) && containerSize()[0] < 640)"
+"""The test, as an expression, of whether there is a container and it is as narrow as a phone."""
+
+
+TITLE_LIMIT = f"isFinite(containerSize()[0]) ? containerSize()[0] - {2 * PADDING} : 0"
+"""How long a line of the title may be, in pixels, as an expression; a longer one would take its room from the plot."""
+
+
+def shortened(text: str, most: int) -> str:
+    """Leave out the middle of a text that has more than so many letters."""
+    if len(text) <= most:
+        return text
+    head = (most - 1) // 2
+    return f"{text[:head]}…{text[head + 1 - most :]}"
 
 
 def stage_color(stage: int) -> str:
@@ -78,18 +97,24 @@ def framed(theme: Themes, *, title: str, subtitle: str, description: str, body: 
         Data, height and layers.
     """
     colors = THEMES[theme]
-    axis = {"labelColor": colors.quiet, "titleColor": colors.text, "titleFontWeight": "normal", "grid": False}
+    axis = {
+        "tickCount": 10,
+        "labelColor": colors.quiet,
+        "titleColor": colors.text,
+        "titleFontWeight": "normal",
+        "grid": False,
+    }
     return {
         "$schema": SCHEMA,
         "description": description,
-        "title": {"text": title, "subtitle": wrap(subtitle, WRAP), "anchor": "start", "limit": {"expr": "width"}},
+        "title": {"text": title, "subtitle": wrap(subtitle, WRAP), "anchor": "start", "limit": {"expr": TITLE_LIMIT}},
         "width": "container",
         "background": colors.background,
-        "padding": 8,
+        "padding": PADDING,
         **body,
         "config": {
             "view": {"stroke": None},
-            "axis": {**axis, "domainColor": colors.line, "tickColor": colors.line, "gridColor": colors.line},
+            "axis": {**axis, "tickCount": 10, **{f"{part}Color": colors.line for part in ("domain", "tick", "grid")}},
             "legend": {"labelColor": colors.text, "titleColor": colors.text, "orient": "bottom", "columns": 8},
             "title": {"color": colors.text, "subtitleColor": colors.quiet, "subtitlePadding": 4, "offset": 10},
         },

@@ -5,8 +5,8 @@ from math import fsum, isclose
 from partita.models.answer import Candidate
 from partita.models.problem import Problem
 from partita.service.charts.names import Themes
-from partita.service.charts.rows import Row, row_step, rows_of, stacked
-from partita.service.charts.style import CRITICAL, FONT_SIZE, INK, KINDS, THEMES, Spec, framed, written_where_room
+from partita.service.charts.rows import Row, beside_layer, row_channel, row_step, rows_of, stacked
+from partita.service.charts.style import FONT_SIZE, INK, KINDS, THEMES, Spec, framed, written_where_room
 from partita.service.reports.timeline_words import scenario_words
 from partita.service.reports.wording import SAME, seconds, unit_of_seconds
 from partita.solver.shares import StageShare, shares
@@ -46,21 +46,20 @@ def times_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
         body={
             "height": row_step(len(rows)) * len(rows),
             "encoding": {
-                "y": {
-                    "field": "row",
-                    "type": "nominal",
-                    "sort": [row.label for row in rows],
-                    "title": None,
-                    "axis": {"labelLimit": 220, "ticks": False, "domain": False},
+                "y": row_channel([row.label for row in rows]),
+                "x": {
+                    "field": "start",
+                    "type": "quantitative",
+                    "title": f"Time for one microbatch ({unit})",
+                    "scale": {"domain": [0, max(limit, *sums) / size or 1]},
                 },
-                "x": {"field": "start", "type": "quantitative", "title": f"Time for one microbatch ({unit})"},
             },
             "layer": [
-                _bar_layer(parts, kinds, theme),
+                *([_bar_layer(parts, kinds, theme)] if parts else []),
                 *([_number_layer(parts)] if len(of_stage) > len(rows) else []),
                 *([_mark_layer(marks, theme)] if marks else []),
-                _limit_layer(limit / size),
-                _text_layer(ends, theme),
+                _limit_layer(limit / size, theme),
+                beside_layer(ends, theme),
             ],
         },
     )
@@ -122,7 +121,7 @@ def _end(row: Row, busy: float, limit: float) -> Spec:
     """Give the data of what is written beside a row."""
     decides = isclose(busy, limit, rel_tol=ENOUGH)
     text = f"{seconds(busy)}, the bottleneck" if decides else seconds(busy)
-    return {"row": row.label, "busy": busy, "text": text, "bottleneck": decides}
+    return {"row": row.label, "busy": busy, "text": text, "decides": decides}
 
 
 def _transfers(candidate: Candidate, rows: tuple[Row, ...], unit_s: float, limit: float) -> list[Spec]:
@@ -139,7 +138,7 @@ def _transfers(candidate: Candidate, rows: tuple[Row, ...], unit_s: float, limit
                     "name": f"stage {each.from_stage} to {each.to_stage}",
                     "start": longest / unit_s,
                     "took": seconds(longest),
-                    "bottleneck": isclose(longest, limit, rel_tol=ENOUGH),
+                    "decides": isclose(longest, limit, rel_tol=ENOUGH),
                 }
             )
     return found
@@ -147,8 +146,8 @@ def _transfers(candidate: Candidate, rows: tuple[Row, ...], unit_s: float, limit
 
 def _bottleneck(ends: list[Spec], marks: list[Spec]) -> str:
     """Name what takes longest; several where they take as long."""
-    names = [str(end["row"]) for end in ends if end["bottleneck"]]
-    names += [f"the transfers from {mark['name']}" for mark in marks if mark["bottleneck"]]
+    names = [str(end["row"]) for end in ends if end["decides"]]
+    names += [f"the transfers from {mark['name']}" for mark in marks if mark["decides"]]
     if not names:
         return "exchanges between replicas included"
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
@@ -199,31 +198,24 @@ def _mark_layer(marks: list[Spec], theme: Themes) -> Spec:
     shown = [("name", "Transfer from"), ("took", "Takes, in the longer direction")]
     return {
         "data": {"values": marks},
-        "mark": {"type": "point", "shape": "diamond", "size": 45, "filled": True, "opacity": 1},
+        "mark": {"type": "point", "shape": "diamond", "size": 60, "filled": True, "opacity": 1, "stroke": "white"},
         "encoding": {
-            "color": {"condition": {"test": "datum.bottleneck", "value": CRITICAL}, "value": THEMES[theme].quiet},
+            "color": {"condition": {"test": "datum.decides", "value": THEMES[theme].decides}, "value": INK},
             "tooltip": [{"field": field, "title": title} for field, title in shown],
         },
     }
 
 
-def _limit_layer(limit: float) -> Spec:
+def _limit_layer(limit: float, theme: Themes) -> Spec:
     """Draw the bottleneck as a line."""
     return {
         "data": {"values": [{"limit": limit}]},
-        "mark": {"type": "rule", "color": CRITICAL, "strokeWidth": 1.5, "strokeDash": [5, 3], "aria": False},
-        "encoding": {"x": {"field": "limit", "type": "quantitative"}, "y": None},
-    }
-
-
-def _text_layer(ends: list[Spec], theme: Themes) -> Spec:
-    """Write what every row takes, the bottleneck's in its color."""
-    return {
-        "data": {"values": ends},
-        "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": FONT_SIZE, "aria": False},
-        "encoding": {
-            "x": {"value": "width"},
-            "text": {"field": "text", "type": "nominal"},
-            "color": {"value": THEMES[theme].text},
+        "mark": {
+            "type": "rule",
+            "color": THEMES[theme].decides,
+            "strokeWidth": 1.5,
+            "strokeDash": [5, 3],
+            "aria": False,
         },
+        "encoding": {"x": {"field": "limit", "type": "quantitative"}, "y": None},
     }

@@ -61,12 +61,18 @@ def metric_amount(field: str, value: float) -> str:
     return f"{significant(value)} {field.partition('_')[0]}/s"
 
 
-def objective_value(objective: Objective, metrics: Metrics) -> str:
-    """Write what a plan achieves; empty where it is not a number."""
+def objective_figure(objective: Objective, metrics: Metrics) -> float | None:
+    """Give what a plan achieves, of a list of metrics by the first; None where it is not a number."""
     if is_weighted(objective):
         figures = metrics.model_dump()
-        return significant(sum(weight * figures[name] for name, weight in objective.items()))
+        return float(sum(weight * figures[name] for name, weight in objective.items()))
     figure = getattr(metrics, FIELDS[str(first_of(objective))])
+    return None if figure is None else float(figure)
+
+
+def objective_value(objective: Objective, metrics: Metrics) -> str:
+    """Write what a plan achieves; empty where it is not a number."""
+    figure = objective_figure(objective, metrics)
     return "" if figure is None else amount(objective, figure)
 
 
