@@ -14,28 +14,40 @@ from partita.service.charts.memory import memory_chart
 from partita.service.charts.names import Themes
 from partita.service.charts.placement import placement_chart
 from partita.service.charts.style import Spec
-from partita.service.charts.timeline import TooManyBars, timeline_chart
+from partita.service.charts.timeline import TooManyBars, pipeline_chart
 from partita.service.charts.times import times_chart
-from partita.solver.timeline import in_scenario
+from partita.solver.timeline import in_scenario, timeline
 
 PLAN_CHARTS: dict[str, Callable[[Problem, Candidate, Themes], Spec]] = {
     "layers": layers_chart,
     "times": times_chart,
     "memory": memory_chart,
-    "timeline": timeline_chart,
     "placement": placement_chart,
 }
-"""The pictures of one plan; ``comparison`` is one of an answer, ``front`` of a front."""
+"""The pictures of one plan besides the timeline; ``comparison`` is one of an answer, ``front`` of a front."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which picture: its name, of which plan or point, in which of several scenarios (None: the one shown), and how."""
+    """Which picture.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    candidate, scenario
+        Of which plan or point, in which of several scenarios; None for the one that it shows.
+    theme
+        Its colors.
+    links
+        Whether a timeline shows what the links carry.
+    """
 
     name: str
     candidate: int = 1
     scenario: str | None = None
     theme: Themes = "light"
+    links: bool = False
 
 
 def draw(wanted: Wanted, answer: Answer | Front) -> Spec:
@@ -61,7 +73,9 @@ def draw(wanted: Wanted, answer: Answer | Front) -> Spec:
     plan = plans[wanted.candidate - 1]
     if wanted.scenario is not None:
         plan = in_scenario(problem, plan, wanted.scenario)
-    try:
+    if wanted.name != "timeline":
         return PLAN_CHARTS[wanted.name](problem, plan, wanted.theme)
+    try:
+        return pipeline_chart(timeline(problem, plan), plan, wanted.theme, links=wanted.links)
     except TooManyBars as error:
         raise InvalidInput.at("/plan", str(error), None, "too_large") from None

@@ -1,13 +1,12 @@
 """What every rank does when, with the critical path."""
 
 from partita.models.answer import Candidate
-from partita.models.problem import Problem
 from partita.service.charts.names import Themes
 from partita.service.charts.style import CRITICAL, FONT_SIZE, INK, KINDS, THEMES, Spec, framed, written_where_room
 from partita.service.reports.timeline_words import KINDS as WORDS
 from partita.service.reports.timeline_words import critical_sentence, link_name, rank_name, scenario_words
 from partita.service.reports.wording import counted, percent, seconds, unit_of_seconds
-from partita.solver.timeline import Timeline, timeline
+from partita.solver.timeline import Timeline
 
 MOST_BARS = 50_000
 """Bars of the largest chart that is drawn."""
@@ -19,20 +18,7 @@ class TooManyBars(ValueError):
     """Says how many bars a chart would have, and how many can be drawn."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"a chart of {count} bars is too large to draw; at most {MOST_BARS} are drawn")
-
-
-def timeline_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
-    """Draw the timeline of a plan.
-
-    Raises
-    ------
-    NotSupportedYet, InvalidInput, InternalError
-        As ``timeline`` does.
-    TooManyBars
-        When no viewer would draw it in reasonable time.
-    """
-    return pipeline_chart(timeline(problem, candidate), candidate, theme)
+        super().__init__(f"{count} bars are too many to draw, more than {MOST_BARS}; chrome-trace has no such limit")
 
 
 def pipeline_chart(timeline: Timeline, candidate: Candidate, theme: Themes = "light", *, links: bool = False) -> Spec:

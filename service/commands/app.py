@@ -7,6 +7,7 @@ from partita.service.commands.data import import_profile, schema
 from partita.service.commands.frontier import frontier
 from partita.service.commands.keys import app as keys
 from partita.service.commands.plan import evaluate, plan
+from partita.service.commands.plot import plot
 from partita.service.commands.profile import profile
 from partita.service.commands.serve import serve
 from partita.service.commands.timeline import export, timeline
@@ -26,6 +27,7 @@ app.command("evaluate")(evaluate)
 app.command("frontier")(frontier)
 app.command("batch")(batch)
 app.command("timeline")(timeline)
+app.command("plot")(plot)
 app.command("profile")(profile)
 app.command("verify")(verify)
 app.command("import")(import_profile)

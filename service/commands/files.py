@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from partita.models.answer import Answer, Candidate
 from partita.models.digest import problem_digest
@@ -221,6 +222,8 @@ class AnswerFile:
     ----------
     version, problem, candidate
         The version that wrote it, the problem that it holds, and the plan chosen.
+    answer, kind
+        The whole, and the kind of job that it answers.
 
     Raises
     ------
@@ -241,7 +244,8 @@ class AnswerFile:
         except InvalidInput as error:
             raise BadFile(name, error.faults) from None
         self._plan_place = _place_of(data, rank)
-        self.version, self.problem = answer.version, answer.problem
+        self.answer, self.version, self.problem = answer, answer.version, answer.problem
+        self.kind: Literal["plan", "frontier"] = "frontier" if isinstance(answer, Front) else "plan"
         plans = [point.plan for point in answer.points] if isinstance(answer, Front) else answer.candidates
         self.candidate: Candidate = plans[rank - 1]
 

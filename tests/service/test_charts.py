@@ -116,7 +116,7 @@ def test_16_ranks_and_64_microbatches():
 def test_too_many_bars(monkeypatch):
     """Tests that a chart that nobody can draw is refused with its size."""
     monkeypatch.setattr("partita.service.charts.timeline.MOST_BARS", 11)
-    with pytest.raises(TooManyBars, match="a chart of 12 bars is too large to draw; at most 11"):
+    with pytest.raises(TooManyBars, match="12 bars are too many to draw, more than 11"):
         pipeline_chart(*timeline_of(PROBLEMS["1f1b"]))
 
 

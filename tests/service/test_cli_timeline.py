@@ -230,8 +230,8 @@ def test_too_many_bars(file, answer, monkeypatch):
     monkeypatch.setattr("partita.service.charts.timeline.MOST_BARS", 1)
     called = partita("timeline", file(answer), "--format", "svg")
     assert called.exit_code == 2
-    assert "12 bars is too large" in called.err
-    assert "--format chrome-trace has no such limit" in called.err
+    assert "12 bars are too many" in called.err
+    assert "chrome-trace has no such limit" in called.err
 
 
 def test_links_are_an_option_of_drawings(file, answer):
