@@ -15,6 +15,7 @@ from partita.models.document import validate
 from partita.models.merge_patch import merged
 from partita.models.problem import Problem
 from partita.models.schedule import Schedule, ScheduleKind
+from partita.service.charts.names import CHARTS, charts_of
 from partita.service.reports.wording import seconds
 from partita.solver.planner import plan_problem
 
@@ -95,6 +96,18 @@ def test_the_timeline_is_the_real_one(tmp_path: Path) -> None:
     assert printed.rstrip().endswith(shown[1])
     assert (tmp_path / "timeline.svg").read_text(encoding="utf-8").startswith("<svg ")
     assert (tmp_path / "trace.json").stat().st_size > 1000
+
+
+def test_the_charts_are_drawn(tmp_path: Path) -> None:
+    """Tests that the commands for charts work, and that every chart is named."""
+    commands = re.search(r"```sh\n([^`]*? plot .*?)```", README, re.DOTALL)
+    assert commands
+    shell(f".venv/bin/partita plan problem.json -o answer.json > report.txt\n{commands[1]}", tmp_path)
+    assert (tmp_path / "memory.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert (tmp_path / "layers.png").stat().st_size > 1000
+    assert {path.stem for path in (tmp_path / "charts").iterdir()} == set(charts_of("plan"))
+    (sentence,) = re.findall(r"`plot` draws an answer: .*?:", PROSE)
+    assert {name for name in CHARTS if f"`{name}`" in sentence} == set(CHARTS)
 
 
 def test_every_schedule_is_listed() -> None:

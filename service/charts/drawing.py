@@ -1,5 +1,7 @@
 """Draws specifications without a browser."""
 
+from html import escape
+
 from partita.service.charts.style import Spec
 
 VEGA_LITE = "6.4"
@@ -11,10 +13,12 @@ PNG_SCALE = 2
 
 
 def to_svg(spec: Spec) -> str:
-    """Draw a chart as SVG."""
+    """Draw a chart as SVG, with its title and description for those who do not see it."""
     import vl_convert
 
-    return vl_convert.vegalite_to_svg(_still(spec), vl_version=VEGA_LITE)
+    head, _, rest = vl_convert.vegalite_to_svg(_still(spec), vl_version=VEGA_LITE).partition(">")
+    said = f"<title>{escape(spec['title']['text'])}</title><desc>{escape(spec['description'])}</desc>"
+    return f'{head} role="img">{said}{rest}'
 
 
 def to_png(spec: Spec) -> bytes:

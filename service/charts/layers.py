@@ -12,6 +12,7 @@ from partita.service.charts.style import (
     INK,
     LETTER,
     THEMES,
+    ZOOM,
     Spec,
     framed,
     shortened,
@@ -218,7 +219,7 @@ def _block_layer(blocks: list[Spec], theme: Themes) -> Spec:
     shown += [("recompute", "of it recompute"), ("weights", "Weights"), ("activations", "Kept per microbatch")]
     return {
         "data": {"values": blocks},
-        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}],
+        "params": [ZOOM],
         "mark": {"type": "rect", "stroke": THEMES[theme].background, "strokeWidth": 0.5, "clip": True, "opacity": 0.8},
         "encoding": {
             "x2": {"field": "end"},

@@ -24,10 +24,13 @@ class Chart:
     shows: Shown = "plan"
 
 
+ZOOM = "In a browser Ctrl and the wheel zoom, dragging moves, a double click shows all."
+"""Said of the pictures that can be zoomed."""
+
 CHARTS: dict[str, Chart] = {
     "layers": Chart(
         "Layers and stages",
-        "Every layer as wide as the time that it takes, colored by stage; below each cut the bytes that cross it.",
+        f"Every layer as wide as its time, colored by stage; below each cut the bytes that cross it. {ZOOM}",
     ),
     "times": Chart(
         "Time per stage",
@@ -39,11 +42,11 @@ CHARTS: dict[str, Chart] = {
     ),
     "timeline": Chart(
         "Timeline",
-        "Every microbatch of one iteration: where devices wait, and the critical path outlined.",
+        f"Every microbatch of one iteration: where devices wait, and the critical path outlined. {ZOOM}",
     ),
     "placement": Chart(
         "Placement",
-        "Which node and devices run each stage, and what crosses the links between them.",
+        f"Which node and devices run each stage, and what crosses the links between them. {ZOOM}",
     ),
     "comparison": Chart(
         "Plans compared",

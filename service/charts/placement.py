@@ -11,6 +11,7 @@ from partita.service.charts.style import (
     INK,
     NARROW,
     THEMES,
+    ZOOM,
     Spec,
     framed,
     shortened,
@@ -203,7 +204,7 @@ def _box_layer(boxes: list[Spec], height: int, theme: Themes) -> Spec:
     shown.append(("layers", "Layers"))
     return {
         "data": {"values": boxes},
-        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}],
+        "params": [ZOOM],
         "mark": {
             "type": "bar",
             "height": height,

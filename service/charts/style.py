@@ -65,6 +65,12 @@ NARROW = "(isFinite(containerSize()[0]) && containerSize()[0] < 640)"
 """The test, as an expression, of whether there is a container and it is as narrow as a phone."""
 
 
+ZOOM: Spec = {
+    "name": "zoom",
+    "select": {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.ctrlKey || event.metaKey]"},
+    "bind": "scales",
+}
+"""The parameter that zooms and moves along the x axis; the wheel alone goes on scrolling the page around it."""
 TITLE_LIMIT = f"isFinite(containerSize()[0]) ? containerSize()[0] - {2 * PADDING} : 0"
 """How long a line of the title may be, in pixels, as an expression; a longer one would take its room from the plot."""
 

@@ -2,7 +2,7 @@
 
 from partita.models.answer import Candidate
 from partita.service.charts.names import Themes
-from partita.service.charts.style import CRITICAL, FONT_SIZE, INK, KINDS, THEMES, Spec, framed, written_where_room
+from partita.service.charts.style import CRITICAL, FONT_SIZE, INK, KINDS, THEMES, ZOOM, Spec, framed, written_where_room
 from partita.service.reports.timeline_words import KINDS as WORDS
 from partita.service.reports.timeline_words import critical_sentence, link_name, rank_name, scenario_words
 from partita.service.reports.wording import counted, percent, seconds, unit_of_seconds
@@ -152,8 +152,14 @@ def _bar_layer(kinds: list[str], unit: str, chunks: int, theme: Themes) -> Spec:
             "legend": {"title": "Stage of its rank"},
         }
     return {
-        "params": [{"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}],
-        "mark": {"type": "bar", "stroke": THEMES[theme].background, "strokeWidth": 0.5, "clip": True},
+        "params": [ZOOM],
+        "mark": {
+            "type": "bar",
+            "stroke": THEMES[theme].background,
+            "strokeWidth": 0.5,
+            "clip": True,
+            "aria": False,  # thousands of bars: the description says what is to be seen in them
+        },
         "encoding": encoding,
     }
 
