@@ -14,7 +14,7 @@ from partita.service.charts.memory import memory_chart
 from partita.service.charts.names import Themes
 from partita.service.charts.placement import placement_chart
 from partita.service.charts.style import Spec
-from partita.service.charts.timeline import TooManyBars, pipeline_chart
+from partita.service.charts.timeline import pipeline_chart
 from partita.service.charts.times import times_chart
 from partita.solver.timeline import in_scenario, timeline
 
@@ -73,9 +73,6 @@ def draw(wanted: Wanted, answer: Answer | Front) -> Spec:
     plan = plans[wanted.candidate - 1]
     if wanted.scenario is not None:
         plan = in_scenario(problem, plan, wanted.scenario)
-    if wanted.name != "timeline":
-        return PLAN_CHARTS[wanted.name](problem, plan, wanted.theme)
-    try:
+    if wanted.name == "timeline":
         return pipeline_chart(timeline(problem, plan), plan, wanted.theme, links=wanted.links)
-    except TooManyBars as error:
-        raise InvalidInput.at("/plan", str(error), None, "too_large") from None
+    return PLAN_CHARTS[wanted.name](problem, plan, wanted.theme)

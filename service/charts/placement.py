@@ -9,12 +9,11 @@ from partita.service.charts.names import Themes
 from partita.service.charts.style import (
     FONT_SIZE,
     INK,
-    NARROW,
     THEMES,
     ZOOM,
     Spec,
     framed,
-    shortened,
+    short_labels,
     stage_color,
     written_where_room,
 )
@@ -27,8 +26,6 @@ BOX, NARROW_BOX = 30, 14
 """Height of a stage in a wide lane and in a narrow one, in pixels."""
 WIDE_LANE, NARROW_LANE, FEW = 74, 20, 8
 """Height of the lane of a node, in pixels: of up to so many nodes, which leaves room to write on links, and of more."""
-NODE_LETTERS = 30
-"""Letters of the name of a node."""
 LINKS = ("inside a node", "between nodes", "on the same devices")
 """What a boundary may cross."""
 
@@ -64,10 +61,10 @@ def placement_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Sp
                 "y": {
                     "field": "node",
                     "type": "nominal",
-                    "sort": [shortened(name, NODE_LETTERS) for name in order],
+                    "sort": order,
                     "title": None,
                     "scale": {"type": "band", "paddingInner": 0, "paddingOuter": 0},
-                    "axis": {"labelLimit": {"expr": f"{NARROW} ? 80 : 220"}, "ticks": False, "grid": True},
+                    "axis": {**short_labels(36, 14), "ticks": False, "grid": True},
                 },
             },
             "layer": [
@@ -102,8 +99,7 @@ def _boxes(candidate: Candidate, node: str, stages: list[int]) -> Iterator[Spec]
         numbers = ", ".join(each.rpartition(":")[2] for each in device_ranges(own))
         several = "device" if len(own) == 1 else "devices"
         yield {
-            "node": shortened(node, NODE_LETTERS),
-            "whole": node,
+            "node": node,
             "stage": number,
             "rank": stage.rank,
             "start": number - HALF,
@@ -135,7 +131,7 @@ def _ends(candidate: Candidate, boundary: Boundary) -> Iterator[Spec]:
         for stage, node in zip((first, second), pair, strict=True):
             yield {
                 "link": f"{first}-{second}-{replica}",
-                "node": shortened(node, NODE_LETTERS),
+                "node": node,
                 "start": stage,
                 "kind": _kind(candidate, boundary),
                 **_figures(boundary),
@@ -157,7 +153,7 @@ def _text(candidate: Candidate, boundary: Boundary, order: list[str]) -> Spec:
     first = boundary.from_stage
     sender, receiver = (_nodes_of(candidate.stages[number].devices)[0] for number in (first, first + 1))
     return {
-        "node": shortened(sender, NODE_LETTERS),
+        "node": sender,
         "above": order.index(receiver) >= order.index(sender),
         "start": float(first),
         "middle": first + 0.5,
@@ -200,7 +196,7 @@ def _link_layer(links: list[Spec], kinds: list[str], theme: Themes) -> Spec:
 
 def _box_layer(boxes: list[Spec], height: int, theme: Themes) -> Spec:
     """Draw the stages."""
-    shown = [("stage", "Stage"), ("rank", "Rank"), ("whole", "Node"), ("devices", "Devices"), ("kind", "Kind")]
+    shown = [("stage", "Stage"), ("rank", "Rank"), ("node", "Node"), ("devices", "Devices"), ("kind", "Kind")]
     shown.append(("layers", "Layers"))
     return {
         "data": {"values": boxes},

@@ -83,6 +83,14 @@ def shortened(text: str, most: int) -> str:
     return f"{text[:head]}…{text[head + 1 - most :]}"
 
 
+def short_labels(most: int, narrow: int) -> Spec:
+    """Give the members of an axis that leave out the middle of labels with more letters, fewer where it is narrow."""
+    head, tail = (f"floor(({NARROW} ? {narrow} : {most}) / 2){less}" for less in (" - 1", ""))
+    cut = f"slice(datum.label, 0, {head}) + '…' + slice(datum.label, -{tail})"
+    test = f"length(datum.label) > ({NARROW} ? {narrow} : {most})"
+    return {"labelExpr": f"{test} ? {cut} : datum.label", "labelLimit": 0}
+
+
 def stage_color(stage: int) -> str:
     """Give the color of a stage."""
     return STAGES[stage % len(STAGES)]

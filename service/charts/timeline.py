@@ -1,70 +1,77 @@
 """What every rank does when, with the critical path."""
 
 from partita.models.answer import Candidate
+from partita.service.charts.gathering import gathered, steps_of
 from partita.service.charts.names import Themes
-from partita.service.charts.style import CRITICAL, FONT_SIZE, INK, KINDS, THEMES, ZOOM, Spec, framed, written_where_room
+from partita.service.charts.style import (
+    CRITICAL,
+    FONT_SIZE,
+    INK,
+    KINDS,
+    THEMES,
+    ZOOM,
+    Spec,
+    framed,
+    short_labels,
+    written_where_room,
+)
 from partita.service.reports.timeline_words import KINDS as WORDS
 from partita.service.reports.timeline_words import critical_sentence, link_name, rank_name, scenario_words
 from partita.service.reports.wording import counted, percent, seconds, unit_of_seconds
 from partita.solver.timeline import Timeline
 
-MOST_BARS = 50_000
-"""Bars of the largest chart that is drawn."""
+MOST_BARS = 10_000
+"""Bars that are drawn one by one; a browser takes about a second for so many."""
 ROW_HEIGHT, LOW_ROW, FEW_ROWS = 22, 14, 40
 """Of a row, in pixels, and of one where there are more than so many."""
-
-
-class TooManyBars(ValueError):
-    """Says how many bars a chart would have, and how many can be drawn."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(f"{count} bars are too many to draw, more than {MOST_BARS}; chrome-trace has no such limit")
 
 
 def pipeline_chart(timeline: Timeline, candidate: Candidate, theme: Themes = "light", *, links: bool = False) -> Spec:
     """Draw what every rank does when, and below it what the links carry where that is asked for.
 
     Bars are colored by kind, carry the microbatch where it can be read, and are outlined where they are on the critical
-    path.
-
-    Raises
-    ------
-    TooManyBars
-        When no viewer would draw it in reasonable time.
+    path. Very many are gathered into steps of time.
     """
-    count = len(timeline.actions) + links * len(timeline.transfers)
-    if count > MOST_BARS:
-        raise TooManyBars(count)
     unit, size = unit_of_seconds(timeline.makespan_s)
+    end = timeline.makespan_s / size
     bars = _action_bars(timeline, candidate, size)
     rows = [rank_name(memory.devices) for memory in timeline.memory]
     if links:
         bars += _transfer_bars(timeline, size)
         rows += list(dict.fromkeys(link_name(transfer) for transfer in timeline.transfers))
+    title, critical, how = _title(timeline, candidate), critical_sentence(timeline), ""
+    layers = [_bar_layer(unit, max(_chunks(candidate).values()), theme), _outline_layer(), _number_layer()]
+    if len(bars) > MOST_BARS:
+        steps = steps_of(len(rows))
+        bars = gathered(bars, end, steps)
+        took = seconds(timeline.makespan_s / steps)
+        how = f" Drawn in steps of {took}: what takes most of each, paler where devices wait in it."
+        layers = [_step_layer(unit), _outline_layer()]
     kinds = [kind for kind in KINDS if any(bar["kind"] == kind for bar in bars)]
-    title, critical = _title(timeline, candidate), critical_sentence(timeline)
+    layers[0]["encoding"]["color"] = {
+        "field": "kind",
+        "type": "nominal",
+        "scale": {"domain": kinds, "range": [KINDS[kind] for kind in kinds]},
+        "legend": {"title": None},
+    }
     return framed(
         theme,
         title=title,
-        subtitle=f"{critical} It is outlined.",
+        subtitle=f"{critical} It is outlined.{how}",
         description=f"Timeline of one iteration: {title}. {critical}",
         body={
             "data": {"values": bars},
             "height": (ROW_HEIGHT if len(rows) <= FEW_ROWS else LOW_ROW) * len(rows),
             "encoding": {
-                "y": {"field": "row", "type": "nominal", "sort": rows, "title": None, "axis": {"labelLimit": 400}},
+                "y": {"field": "row", "type": "nominal", "sort": rows, "title": None, "axis": short_labels(60, 16)},
                 "x": {
                     "field": "start",
                     "type": "quantitative",
                     "title": f"Time ({unit})",
-                    "scale": {"domain": [0, timeline.makespan_s / size], "nice": False},
+                    "scale": {"domain": [0, end], "nice": False},
                 },
             },
-            "layer": [
-                _bar_layer(kinds, unit, max(_chunks(candidate).values()), theme),
-                _outline_layer(),
-                _number_layer(),
-            ],
+            "layer": layers,
         },
     )
 
@@ -124,18 +131,12 @@ def _transfer_bars(timeline: Timeline, unit_s: float) -> list[Spec]:
     ]
 
 
-def _bar_layer(kinds: list[str], unit: str, chunks: int, theme: Themes) -> Spec:
+def _bar_layer(unit: str, chunks: int, theme: Themes) -> Spec:
     """Draw all bars; where ranks run several stages, those of the later ones are paler. The zoom belongs to them."""
     shown = [("kind", "Kind"), ("stage", "Stage"), ("microbatch", "Microbatch"), ("layers", "Layers")]
     shown += [("took", "Takes"), ("critical", "On the critical path")]
     encoding: Spec = {
         "x2": {"field": "end"},
-        "color": {
-            "field": "kind",
-            "type": "nominal",
-            "scale": {"domain": kinds, "range": [KINDS[kind] for kind in kinds]},
-            "legend": {"title": None},
-        },
         "tooltip": [
             *({"field": field, "title": title} for field, title in shown),
             {"field": "start", "type": "quantitative", "title": f"Starts ({unit})", "format": ".4~r"},
@@ -149,7 +150,7 @@ def _bar_layer(kinds: list[str], unit: str, chunks: int, theme: Themes) -> Spec:
                 "domain": list(range(1, chunks + 1)),
                 "range": [1.0 - 0.6 * i / (chunks - 1) for i in range(chunks)],
             },
-            "legend": {"title": "Stage of its rank"},
+            "legend": {"title": "Stage of its rank", "symbolFillColor": THEMES[theme].quiet},
         }
     return {
         "params": [ZOOM],
@@ -161,6 +162,29 @@ def _bar_layer(kinds: list[str], unit: str, chunks: int, theme: Themes) -> Spec:
             "aria": False,  # thousands of bars: the description says what is to be seen in them
         },
         "encoding": encoding,
+    }
+
+
+def _step_layer(unit: str) -> Spec:
+    """Draw the steps into which very many bars are gathered."""
+    return {
+        "params": [ZOOM],
+        "mark": {"type": "bar", "clip": True, "aria": False},
+        "encoding": {
+            "x2": {"field": "end"},
+            "opacity": {
+                "field": "busy",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1], "range": [0.1, 1]},
+                "legend": None,
+            },
+            "tooltip": [
+                {"field": "row", "title": "Devices"},
+                {"field": "kind", "title": "Mostly"},
+                {"field": "busy", "title": "Busy", "format": ".0%"},
+                {"field": "start", "type": "quantitative", "title": f"Starts ({unit})", "format": ".4~r"},
+            ],
+        },
     }
 
 

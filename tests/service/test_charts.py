@@ -1,5 +1,6 @@
 """Charts: what is in the specification, that Vega-Lite accepts it, and what is drawn."""
 
+import itertools
 import re
 import time
 
@@ -8,7 +9,8 @@ import vl_convert
 from small_timelines import timeline_of, training_problem
 
 from partita.service.charts.drawing import VEGA_LITE, to_png, to_svg
-from partita.service.charts.timeline import TooManyBars, pipeline_chart
+from partita.service.charts.gathering import gathered
+from partita.service.charts.timeline import pipeline_chart
 
 PROBLEMS = {
     "1f1b": training_problem(),
@@ -113,11 +115,37 @@ def test_16_ranks_and_64_microbatches():
     assert time.monotonic() - begin < 20
 
 
-def test_too_many_bars(monkeypatch):
-    """Tests that a chart that nobody can draw is refused with its size."""
+def test_very_many_bars_are_gathered(monkeypatch):
+    """Tests that steps say what takes most of each and how much is busy, that these add up, and what it says."""
     monkeypatch.setattr("partita.service.charts.timeline.MOST_BARS", 11)
-    with pytest.raises(TooManyBars, match="12 bars are too many to draw, more than 11"):
-        pipeline_chart(*timeline_of(PROBLEMS["1f1b"]))
+    timeline, candidate = timeline_of(PROBLEMS["1f1b"])
+    spec = pipeline_chart(timeline, candidate, links=True)
+    bars = spec["data"]["values"]
+    subtitle = " ".join(spec["title"]["subtitle"])
+    assert f"Drawn in steps of {timeline.makespan_s / 800 * 1e3:.2f} ms: what takes most of each" in subtitle
+    for memory in timeline.memory:
+        own = [bar for bar in bars if bar["row"] == memory.devices[0]]
+        drawn = sum((bar["end"] - bar["start"]) * bar["busy"] for bar in own)
+        busy = sum(each.end_s - each.start_s for each in timeline.actions if each.rank == memory.rank)
+        assert drawn == pytest.approx(busy, rel=0.01)
+        assert all(first["end"] <= second["start"] + 1e-9 for first, second in itertools.pairwise(own))
+    assert {bar["kind"] for bar in bars} == {"forward", "backward", "transfer"}
+    assert any(bar["critical"] for bar in bars)
+    assert {"forward", "backward", "transfer"} <= set(texts(to_svg(spec)))
+
+
+def test_steps_join_what_looks_the_same():
+    """Tests steps by hand: a kind that takes most of a step, a step half idle, and what is critical."""
+    bars = [
+        {"row": "a", "kind": "forward", "start": 0.0, "end": 2.6, "critical": True},
+        {"row": "a", "kind": "backward", "start": 2.6, "end": 3.0, "critical": False},
+        {"row": "a", "kind": "backward", "start": 3.5, "end": 4.0, "critical": False},
+    ]
+    found = gathered(bars, 8.0, 8)
+    assert [(each["start"], each["end"], each["kind"], each["busy"], each["critical"]) for each in found] == [
+        (0.0, 3.0, "forward", 1.0, True),
+        (3.0, 4.0, "backward", 0.5, False),
+    ]
 
 
 def test_no_time_at_all():

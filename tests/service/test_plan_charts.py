@@ -176,7 +176,7 @@ def test_placement_is_that_of_the_answer(of):
         for box in own:
             for run in box["devices"].split(", "):
                 first, _, last = run.partition("-")
-                devices |= {f"{box['whole']}:{number}" for number in range(int(first), int(last or first) + 1)}
+                devices |= {f"{box['node']}:{number}" for number in range(int(first), int(last or first) + 1)}
         assert devices == set(stage.devices)
     if plan.boundaries:
         links, _ = data(spec, "link")
