@@ -1,5 +1,6 @@
 """Makes the pictures of ``CHARTS``."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from partita.service.charts.style import Spec
 from partita.service.charts.timeline import pipeline_chart
 from partita.service.charts.times import times_chart
 from partita.solver.timeline import in_scenario, timeline
+
+DEVICE = re.compile(r".+:[0-9]{1,7}", re.DOTALL)
+"""The name of a device."""
 
 PLAN_CHARTS: dict[str, Callable[[Problem, Candidate, Themes], Spec]] = {
     "layers": layers_chart,
@@ -71,8 +75,24 @@ def draw(wanted: Wanted, answer: Answer | Front) -> Spec:
     if isinstance(answer, Answer) and wanted.name == "comparison":
         return comparison_chart(problem, answer, wanted.theme)
     plan = plans[wanted.candidate - 1]
+    _check(plan)
     if wanted.scenario is not None:
         plan = in_scenario(problem, plan, wanted.scenario)
     if wanted.name == "timeline":
         return pipeline_chart(timeline(problem, plan), plan, wanted.theme, links=wanted.links)
     return PLAN_CHARTS[wanted.name](problem, plan, wanted.theme)
+
+
+def _check(plan: Candidate) -> None:
+    """Refuse a plan whose parts do not belong together, which a file may hold."""
+    for place, stage in enumerate(plan.stages):
+        if stage.index != place:
+            detail = f"the stages are numbered in their order, so this is stage {place}"
+            raise InvalidInput.at(f"/plan/stages/{place}/index", detail, str(stage.index), "stages")
+        if not stage.layers or not stage.devices or not all(map(DEVICE.fullmatch, stage.devices)):
+            detail = "a stage has layers, and devices such as 'node0:5'"
+            raise InvalidInput.at(f"/plan/stages/{place}", detail, None, "stages")
+    for place, boundary in enumerate(plan.boundaries):
+        if not 0 <= boundary.from_stage < boundary.to_stage < len(plan.stages):
+            detail = f"a boundary leads from one of the {len(plan.stages)} stages to a later one"
+            raise InvalidInput.at(f"/plan/boundaries/{place}", detail, str(boundary.to_stage), "stages")

@@ -51,7 +51,7 @@ def layers_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
     short = _short_names([block["layer"] for block in blocks])
     blocks = [{**block, "short": short[block["layer"]]} for block in blocks]
     stages = _stages(candidate, blocks)
-    cuts = _cuts(candidate.boundaries, stages, THEMES[theme].quiet)
+    cuts = _cuts(candidate.boundaries, stages)
     end = blocks[-1]["end"]
     subtitle = _subtitle(cuts, timed=total > 0)
     return framed(
@@ -172,18 +172,17 @@ def _stage_time(stage: Stage) -> str:
     return seconds(stage.forward_s + stage.backward_s)
 
 
-def _cuts(boundaries: tuple[Boundary, ...], stages: list[Spec], color: str) -> list[Spec]:
+def _cuts(boundaries: tuple[Boundary, ...], stages: list[Spec]) -> list[Spec]:
     """Give the data of the cuts between neighboring stages: everything that crosses each of them, both ways."""
     crossing = [0] * len(stages)
-    found = [each for each in boundaries if each.to_stage <= len(stages) - 1]
-    for each in found:
+    for each in boundaries:
         for cut in range(each.from_stage, each.to_stage):
             crossing[cut] += each.forward_bytes + each.backward_bytes
     most = max(crossing, default=0)
     top = HEAD + GAP + STRIP
     cuts: list[Spec] = []
     for cut, (before, after) in enumerate(pairwise(stages)):
-        own = [each for each in found if each.from_stage <= cut < each.to_stage]
+        own = [each for each in boundaries if each.from_stage <= cut < each.to_stage]
         room = min(before["end"] - before["start"], after["end"] - after["start"])
         cuts.append(
             {
@@ -197,7 +196,6 @@ def _cuts(boundaries: tuple[Boundary, ...], stages: list[Spec], color: str) -> l
                 "text": sized(crossing[cut]),
                 "top": top,
                 "bottom": top + (BARS * crossing[cut] / most if most else 0),
-                "color": color,
             }
         )
     return cuts

@@ -57,14 +57,10 @@ THEMES: dict[Themes, Theme] = {
     "dark": Theme(background="#15181d", text="#e8eaed", quiet="#a3aab3", line="#3a4048", decides="#ff7a70"),
 }
 """Both themes; data has the same colors in either."""
-
-
 PADDING = 8
 """Around the whole picture, in pixels."""
 NARROW = "(isFinite(containerSize()[0]) && containerSize()[0] < 640)"
 """The test, as an expression, of whether there is a container and it is as narrow as a phone."""
-
-
 ZOOM: Spec = {
     "name": "zoom",
     "select": {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.ctrlKey || event.metaKey]"},
@@ -128,7 +124,7 @@ def framed(theme: Themes, *, title: str, subtitle: str, description: str, body: 
         **body,
         "config": {
             "view": {"stroke": None},
-            "axis": {**axis, "tickCount": 10, **{f"{part}Color": colors.line for part in ("domain", "tick", "grid")}},
+            "axis": {**axis, **{f"{part}Color": colors.line for part in ("domain", "tick", "grid")}},
             "legend": {"labelColor": colors.text, "titleColor": colors.text, "orient": "bottom", "columns": 8},
             "title": {"color": colors.text, "subtitleColor": colors.quiet, "subtitlePadding": 4, "offset": 10},
         },

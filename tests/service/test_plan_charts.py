@@ -9,7 +9,7 @@ from drawn_answers import ANSWERS, answer, chain, front, priced
 
 from partita.models.answer import Answer
 from partita.models.errors import InvalidInput
-from partita.service.charts.charts import Wanted, draw
+from partita.service.charts.charts import PLAN_CHARTS, Wanted, draw
 from partita.service.charts.drawing import to_svg
 from partita.service.charts.names import CHARTS, charts_of
 from partita.service.charts.style import ITEMS, KINDS, STAGES, THEMES
@@ -289,6 +289,29 @@ def test_without_plans():
     for name in charts_of("plan"):
         with pytest.raises(InvalidInput, match="there are 0 candidates"):
             chart(empty, name)
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "place"),
+    [
+        ("stages", {"index": 1}, "/plan/stages/0/index"),
+        ("stages", {"devices": ()}, "/plan/stages/0"),
+        ("stages", {"devices": ("node0",)}, "/plan/stages/0"),
+        ("stages", {"layers": ()}, "/plan/stages/0"),
+        ("boundaries", {"to_stage": 9}, "/plan/boundaries/0"),
+        ("boundaries", {"from_stage": 1}, "/plan/boundaries/0"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(part, changes, place):
+    """Tests that a plan from a file that somebody changed is refused at its place, whatever is to be drawn."""
+    found = answer("planned")
+    plan = found.candidates[0]
+    first, *others = getattr(plan, part)
+    changed = plan.model_copy(update={part: (first.model_copy(update=changes), *others)})
+    for name in PLAN_CHARTS:
+        with pytest.raises(InvalidInput) as error:
+            chart(found.model_copy(update={"candidates": (changed,)}), name)
+        assert [fault.pointer for fault in error.value.faults] == [place]
 
 
 def test_charts_are_described():
