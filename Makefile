@@ -58,5 +58,5 @@ $(DEV_READY): $(READY)
 
 clean:
 	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis \
-		build dist htmlcov .coverage .coverage.*
+		build dist htmlcov .coverage .coverage.* service/page/vega.js
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,20 +27,13 @@ class DrawnFormat(StrEnum):
     JSON = "json"
 
 
-class Theme(StrEnum):
-    """Colors for a light or a dark background."""
-
-    LIGHT = "light"
-    DARK = "dark"
-
-
 @guarded
 def plot(
     chart: Annotated[str, typer.Argument(metavar="CHART", help=f"{', '.join(CHARTS)}, or {ALL}.")],
     answer: AnswerName,
     candidate: Rank = 1,
     scenario: ScenarioName = None,
-    theme: Annotated[Theme, typer.Option(help="Colors for a light or a dark background.")] = Theme.LIGHT,
+    theme: Annotated[Themes, typer.Option(help="Colors for a light or a dark background.")] = "light",
     format: Annotated[
         DrawnFormat | None,
         typer.Option(help="What to write; by default as the file's name ends. json is Vega-Lite."),
@@ -62,7 +55,7 @@ def plot(
         raise Stopped(f"there is no chart {chart!r}; the charts are {', '.join(CHARTS)}, or {ALL}", BAD_INPUT)
     if chart != ALL and CHARTS[chart].shows != "plan" and (candidate != 1 or scenario is not None):
         raise Stopped(f"--candidate and --scenario belong to charts of one plan, which {chart} is not", BAD_INPUT)
-    wanted = Wanted(chart, candidate, scenario, _theme(theme))
+    wanted = Wanted(chart, candidate, scenario, theme)
     if chart == ALL:
         _check_folder(output)
         _plot_all(AnswerFile(answer, candidate), wanted, format or DrawnFormat.SVG, Path(str(output)))
@@ -89,10 +82,6 @@ def drawing(file: "AnswerFile", wanted: "Wanted", format: DrawnFormat) -> str | 
     if format is DrawnFormat.JSON:
         return json.dumps(spec, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return to_svg(spec) if format is DrawnFormat.SVG else to_png(spec)
-
-
-def _theme(theme: Theme) -> Themes:
-    return "dark" if theme is Theme.DARK else "light"
 
 
 def _ending(output: str | None) -> DrawnFormat:
