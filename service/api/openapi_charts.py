@@ -9,7 +9,7 @@ _WHOLE = {"plan": "all plans of the answer", "frontier": "all points of the fron
 
 EXAMPLE: Document = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-    "description": "Memory of each device by rank. The fullest is stage 0 · node0:0 with 11.6 GiB of 14.9 GiB, 78 %.",
+    "description": "Memory of each device by rank. The fullest is stage 0 · node0:0 with 11.6 GiB of 14.9 GiB, 77.6 %.",
     "title": {"text": "Peak memory 11.6 GiB of 14.9 GiB"},
     "width": "container",
     "layer": [

@@ -45,12 +45,13 @@ def comparison_chart(problem: Problem, answer: Answer, theme: Themes) -> Spec:
     rows = [row | {"text": _beside(answer.objective, row, reference)} for row in rows]
     bound = None if answer.best_bound is None else answer.best_bound / size
     name = objective_text(answer.objective)
-    sentence = proof_sentence(answer) if answer.infeasibility is None else answer.infeasibility.message
+    rules = " and of simple rules" if answer.baselines else ""
+    sentence = proof_sentence(answer) if answer.infeasibility is None else _sentence(answer.infeasibility.message)
     return framed(
         theme,
         title=f"{name} of {counted(len(answer.candidates), 'plan')}",
         subtitle=f"{sentence}{_what_is_drawn(answer, rows, bound)}",
-        description=f"{name} of {counted(len(answer.candidates), 'plan')} and of simple rules. {sentence}",
+        description=f"{name} of {counted(len(answer.candidates), 'plan')}{rules}. {sentence}",
         body={
             "height": row_step(len(rows)) * len(rows),
             "encoding": {
@@ -69,6 +70,11 @@ def comparison_chart(problem: Problem, answer: Answer, theme: Themes) -> Spec:
             ],
         },
     )
+
+
+def _sentence(text: str) -> str:
+    """Make a sentence of a text without capital and full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _plan_row(problem: Problem, answer: Answer, plan: Candidate) -> Spec:

@@ -6,7 +6,7 @@ from partita.service.charts.names import Themes
 from partita.service.charts.rows import Row, beside_layer, row_channel, row_step, rows_of, stacked
 from partita.service.charts.style import ITEMS, THEMES, Spec, framed
 from partita.service.reports.timeline_words import scenario_words
-from partita.service.reports.wording import sized, unit_of_bytes
+from partita.service.reports.wording import percent, sized, unit_of_bytes
 
 UNLIKELY = 20.0
 """A capacity so many times what is needed is only written: bars beside it could not be seen."""
@@ -53,7 +53,7 @@ def memory_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
 
 def _fullness(needed: int, capacity: int) -> str:
     """Say how full a device is."""
-    return f"{needed / capacity:.0%}" if capacity else "of none"
+    return percent(needed / capacity) if capacity else "of none"
 
 
 def _subtitle(rows: tuple[Row, ...], fullest: int, full: str, *, near: bool) -> str:

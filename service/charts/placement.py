@@ -166,6 +166,10 @@ def _text(candidate: Candidate, boundary: Boundary, order: list[str]) -> Spec:
 def _subtitle(problem: Problem, candidate: Candidate, used: int, *, wide: bool) -> str:
     """Say what is written on links, what crosses nodes, and how many of these are idle."""
     written = "On every link the bytes and the time of one microbatch, both ways. " if wide else ""
+    slowest = max(candidate.boundaries, key=lambda each: each.transfer_s + each.backward_transfer_s, default=None)
+    if slowest is not None:
+        took = seconds(slowest.transfer_s + slowest.backward_transfer_s)
+        written += f"Longest: stage {slowest.from_stage} to {slowest.to_stage} with {took}. "
     sent = candidate.as_shown.metrics.inter_node_bytes
     crossing = f"{sized(sent)} cross between nodes in one iteration" if sent else "Nothing crosses between nodes"
     idle = len(problem.cluster.node_names()) - used

@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from partita.service.charts.names import Themes
+from partita.service.reports.wording import NO_BREAK, unbroken
 
 Spec = dict[str, Any]
 
@@ -117,7 +118,7 @@ def framed(theme: Themes, *, title: str, subtitle: str, description: str, body: 
     return {
         "$schema": SCHEMA,
         "description": description,
-        "title": {"text": title, "subtitle": wrap(subtitle, WRAP), "anchor": "start", "limit": {"expr": TITLE_LIMIT}},
+        "title": {"text": title, "subtitle": _lines(subtitle), "anchor": "start", "limit": {"expr": TITLE_LIMIT}},
         "width": "container",
         "background": colors.background,
         "padding": PADDING,
@@ -129,6 +130,11 @@ def framed(theme: Themes, *, title: str, subtitle: str, description: str, body: 
             "title": {"color": colors.text, "subtitleColor": colors.quiet, "subtitlePadding": 4, "offset": 10},
         },
     }
+
+
+def _lines(text: str) -> list[str]:
+    """Break a text into lines, but not between a number and its unit."""
+    return [line.replace(NO_BREAK, " ") for line in wrap(unbroken(text), WRAP)]
 
 
 def written_where_room(*texts: str, start: str = "start", end: str = "end") -> Spec:

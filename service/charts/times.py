@@ -42,7 +42,7 @@ def times_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
         title=f"Bottleneck {seconds(limit)} per microbatch{scenario_words(candidate)}: {what}",
         subtitle=_subtitle(marks),
         description=f"Busy time of every stage for one microbatch. The bottleneck is {what} with {seconds(limit)}; "
-        f"the others take {seconds(min(sums))} to {seconds(max(sums))}.",
+        f"all devices are busy for {seconds(min(sums))} to {seconds(max(sums))}.",
         body={
             "height": row_step(len(rows)) * len(rows),
             "encoding": {

@@ -379,3 +379,12 @@ def test_text_can_be_read(theme):
     for color in (theme.text, theme.quiet, theme.decides):
         light, dark = sorted((luminance(color), luminance(theme.background)), reverse=True)
         assert (light + 0.05) / (dark + 0.05) > 4.5
+
+
+def test_a_number_stays_with_its_unit():
+    """Tests that no line of a subtitle ends between the two."""
+    lines = [
+        line for of in ANSWERS for name in ("layers", "placement") for line in chart(of, name)["title"]["subtitle"]
+    ]
+    assert not [line for line in lines if re.match(r"(MiB|KiB|ms|µs|B)\b", line)]
+    assert not [line for line in lines if "\ufdd0" in line]
