@@ -156,6 +156,24 @@ class Layouts(nn.Module):
         return flat[::2] + self.offset.expand(batch * length // 2, width), self.offset.exp() * 3, image
 
 
+class Filled(nn.Module):
+    """Tensors that need a gradient, or have their shape, only after something was written to them."""
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.first, self.second, self.third, self.last = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        values = self.first(values)
+        filled = torch.zeros_like(values)
+        filled[:, :3] = values[:, :3]
+        filled[:, 3:] = self.second(values)[:, 3:]
+        turned = 2 * values
+        turned.unsqueeze_(1)
+        result: torch.Tensor = self.last(self.third(filled) + filled + turned.sum(1))
+        return result
+
+
 class Noisy(nn.Module):
     """Dropout and noise, a batch norm that runs twice, counters, and values written in place."""
 
@@ -235,6 +253,7 @@ TRAINED: dict[str, Callable[[], tuple[Any, ...]]] = {
     "sorted": sorted_case,
     "layouts": lambda: (Layouts(), (torch.randn(2, 4, 8), torch.randn(2, 3, 5, 5))),
     "noisy": lambda: (Noisy(), (torch.randn(5, 6),)),
+    "filled": lambda: (Filled(), (torch.randn(4, 6),)),
     "nested": lambda: (Nested(), ({"x": torch.randn(4, 8), "y": [torch.randn(4, 8)]}, 2.0, None)),
     "packed": lambda: (
         nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True),

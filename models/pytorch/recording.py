@@ -39,15 +39,16 @@ def record(
     run = _Run(graph, inputs, device)
     for node in graph.graph.nodes:
         run.step(node)
+    values = run.values()
     return CapturedGraph(
         module=graph,
         operations=run.operations,
-        values=run.values,
+        values=values,
         inputs=tuple(run.inputs),
         parameters=run.parameters(program),
         buffers=run.buffers(program),
         storage_bytes=dict(enumerate(storage.nbytes() for storage in run.storages.kept)),
-        tensors={name: run.results[name].detach() for name in run.values},
+        tensors={name: run.results[name].detach() for name in values},
         device=device,
         training=program.training,
     )
@@ -120,9 +121,9 @@ class _Run:
         self._device = device
         self.storages = Storages()
         self.results: dict[str, Any] = {}
-        self.values: dict[str, Value] = {}
         self.operations: dict[str, Operation] = {}
         self.inputs: list[str] = []
+        self._given_values: dict[str, Value] = {}
         self._held: dict[int, torch.Tensor] = {}  # parameters, buffers and constants by storage
         self._changed: set[int] = set()
         self._targets: dict[int, list[str]] = {}
@@ -143,7 +144,7 @@ class _Run:
             return
         self.results[node.name] = given.detach().clone()
         self.inputs.append(node.name)
-        self._note_value(node.name, None)
+        self._given_values[node.name] = self._value(node.name, None)
 
     def _attribute(self, node: torch.fx.Node) -> None:
         found = read_attribute(self._graph, node)
@@ -217,12 +218,19 @@ class _Run:
             makes_tensors=bool(made),
             requires_grad=any(tensor.requires_grad for tensor in made),
         )
-        if isinstance(result, torch.Tensor):
-            self._note_value(node.name, node.name)
 
-    def _note_value(self, name: str, maker: str | None) -> None:
+    def values(self) -> dict[str, Value]:
+        """Give inputs as they were given, and what operations make as it is in the end.
+
+        What is written to a tensor may make it need a gradient or give it another shape, and other layers read it after
+        that.
+        """
+        made = [name for name in self.operations if isinstance(self.results[name], torch.Tensor)]
+        return self._given_values | {name: self._value(name, name) for name in made}
+
+    def _value(self, name: str, maker: str | None) -> Value:
         tensor = self.results[name]
-        self.values[name] = Value(
+        return Value(
             name=name,
             maker=maker,
             shape=tuple(tensor.shape),

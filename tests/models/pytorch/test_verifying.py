@@ -58,6 +58,7 @@ def check(captured: Any, plan: Any, *, to_the_bit: bool) -> Any:
         ("noisy", 3, CUSTOM, [1, 0]),  # dropout, noise, what is written in place
         ("sorted", 4, "interleaved_1f1b", [0, 1]),  # whole numbers and truth values cross
         ("nested", 2, "gpipe", [0, 1]),  # inputs and outputs in dictionaries
+        ("filled", 3, "zb_h1", [0, 1, 2]),  # a gradient only after something was written
     ],
 )
 def test_stages_compute_what_the_model_computes(case: str, num_stages: int, schedule: Any, places: list[int]) -> None:
