@@ -174,6 +174,23 @@ class Filled(nn.Module):
         return result
 
 
+class Spectral(nn.Module):
+    """Complex numbers, some of them left to be conjugated, and their parts; a complex weight that is read twice."""
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+        self.scale = nn.Parameter(torch.randn(width // 2 + 1, dtype=torch.complex64))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.fft.rfft(self.first(values))
+        turned = spectrum.conj()
+        values = torch.tanh(self.second(values))
+        scaled = turned * self.scale
+        slope = scaled[:1, :1].conj().imag
+        return values * slope + torch.fft.irfft(scaled.conj() * self.scale, n=values.shape[1])
+
+
 class Noisy(nn.Module):
     """Dropout and noise, a batch norm that runs twice, counters, and values written in place."""
 
@@ -254,6 +271,7 @@ TRAINED: dict[str, Callable[[], tuple[Any, ...]]] = {
     "layouts": lambda: (Layouts(), (torch.randn(2, 4, 8), torch.randn(2, 3, 5, 5))),
     "noisy": lambda: (Noisy(), (torch.randn(5, 6),)),
     "filled": lambda: (Filled(), (torch.randn(4, 6),)),
+    "complex": lambda: (Spectral(), (torch.randn(4, 6),)),
     "nested": lambda: (Nested(), ({"x": torch.randn(4, 8), "y": [torch.randn(4, 8)]}, 2.0, None)),
     "packed": lambda: (
         nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True),

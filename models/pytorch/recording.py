@@ -239,6 +239,7 @@ class _Run:
             bytes=tensor.numel() * tensor.element_size(),
             requires_grad=tensor.requires_grad,
             storage=self.storages.number(tensor),
+            lazy=tensor.is_conj() or tensor.is_neg(),
         )
 
     def _name(self, number: int) -> str:

@@ -25,6 +25,8 @@ class Value:
         Whether a gradient travels back.
     storage
         The number of the storage it lies in; values with the same number share memory.
+    lazy
+        Whether its memory holds the conjugate or the negative of what it is, as torch leaves it for ``conj``.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Value:
     bytes: int
     requires_grad: bool
     storage: int
+    lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

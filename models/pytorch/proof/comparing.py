@@ -86,7 +86,7 @@ def missing(kind: Kind, names: Iterable[str], step: int) -> list[Difference]:
 
 def allowed(dtype: torch.dtype) -> float:
     """Give the relative deviation that a type explains: none for whole numbers."""
-    if not dtype.is_floating_point:
+    if not (dtype.is_floating_point or dtype.is_complex):
         return 0.0
     return TOLERANCE if torch.finfo(dtype).bits >= 32 else ROUNDINGS * float(torch.finfo(dtype).eps)
 
@@ -102,7 +102,8 @@ def _deviation(found: torch.Tensor, expected: torch.Tensor) -> tuple[float, floa
         return inf, inf
     if torch.equal(found, expected) or not expected.numel():
         return 0.0, 0.0
-    one, other = found.detach().double(), expected.detach().double()
+    wide = torch.complex128 if expected.is_complex() else torch.float64
+    one, other = found.detach().to(wide), expected.detach().to(wide)
     same = (one == other) | (one.isnan() & other.isnan())
     apart = torch.where(same, 0.0, (one - other).abs()).max().item()
     absolute = apart if apart == apart else inf

@@ -57,7 +57,7 @@ class Stage(PipelineStage):
         whole = full_backward or not (self.built.separable or self.is_first)
         super().backward_one_chunk(bwd_chunk_id, loss=loss, full_backward=whole, last_backward=last_backward)
         gradients = self.bwd_cache[bwd_chunk_id]
-        self.bwd_cache[bwd_chunk_id] = tuple(None if each is None else each.contiguous() for each in gradients)
+        self.bwd_cache[bwd_chunk_id] = tuple(None if each is None else _as_sent(each) for each in gradients)
 
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
         """Compute the weight gradients that are left."""
@@ -118,6 +118,11 @@ class Runtime(_PipelineScheduleRuntime):
 
     def _maybe_get_loss(self, stage: Any, mb_index: int) -> Any:
         return self._loss_of[mb_index] / self._n_microbatches if stage.is_last else None
+
+
+def _as_sent(gradient: torch.Tensor) -> torch.Tensor:
+    """Give a gradient in memory as a message holds it."""
+    return gradient.contiguous().resolve_conj().resolve_neg()
 
 
 def _scaled_elsewhere(loss: torch.Tensor, _: object) -> torch.Tensor:

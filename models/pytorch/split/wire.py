@@ -27,7 +27,8 @@ class Wire:
     requires_grad
         Whether its gradient is sent back.
     copied
-        Whether it has to be copied to be sent, because elements of it overlap or others lie between them.
+        Whether it has to be copied to be sent, because elements of it overlap, others lie between them, or they are
+        still to be conjugated.
     """
 
     name: str
@@ -63,7 +64,7 @@ def wire_of(value: Value) -> Wire:
         shape=tuple(value.shape[dimension] for dimension in kept),
         dtype=value.dtype,
         requires_grad=value.requires_grad,
-        copied=order is None,
+        copied=order is None or value.lazy,
     )
 
 

@@ -24,7 +24,7 @@ torch_plan = pytest.importorskip("partita.models.writers.torch_plan")
 launching = pytest.importorskip("partita.models.pytorch.proof.launching")
 
 LIMIT_S = 60.0
-SUMMED = {"gpt", "dropout", "evaluation", "reuse", "bfloat16"}
+SUMMED = {"gpt", "dropout", "evaluation", "reuse", "bfloat16", "complex"}
 """Modules with a weight that stages far apart read: its gradient is added up in another order."""
 CUSTOM = [["0F0", "0F1", "2F0", "2F1", "0F2", "2B0", "2F2", "0B0", "2I2", "2W2", "2B1", "0I1", "0B2", "0W1"],
           ["1F0", "1F1", "1F2", "1B0", "1I2", "1B1", "1W2"]]  # fmt: skip
@@ -58,6 +58,7 @@ def check(captured: Any, plan: Any, *, to_the_bit: bool) -> Any:
         ("noisy", 3, CUSTOM, [1, 0]),  # dropout, noise, what is written in place
         ("sorted", 4, "interleaved_1f1b", [0, 1]),  # whole numbers and truth values cross
         ("nested", 2, "gpipe", [0, 1]),  # inputs and outputs in dictionaries
+        ("complex", 4, "1f1b", [0, 1, 2, 3]),  # numbers that are still to be conjugated
         ("filled", 3, "zb_h1", [0, 1, 2]),  # a gradient only after something was written
     ],
 )
