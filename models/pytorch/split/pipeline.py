@@ -54,6 +54,7 @@ class RankPipeline:
         list
             The loss of every microbatch where the last stage is, else nothing.
         """
+        self.tied.set_aside()
         losses = self.runtime.run(microbatches)
         self.tied.synchronize()
         self.moment.iteration += 1

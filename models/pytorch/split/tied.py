@@ -33,11 +33,22 @@ class TiedGradients:
             for name, ranks in sorted(owners.items())
             if len(ranks) > 1 and name in parameters
         ]
+        self._earlier: list[torch.Tensor | None] = []
+
+    def set_aside(self) -> None:
+        """Put the gradients of earlier iterations aside: they have been added up already."""
+        self._earlier = [parameter.grad for parameter, _ in self._shared]
+        for parameter, _ in self._shared:
+            parameter.grad = None
 
     def synchronize(self) -> None:
-        """Let every holder have the sum; in at least 32 bits, so that nothing is lost in between."""
-        for parameter, group in self._shared:
+        """Let every holder have the sum, added to what was set aside.
+
+        It is taken in at least 32 bits, so that nothing is lost in between.
+        """
+        for (parameter, group), earlier in zip(self._shared, self._earlier, strict=True):
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             wide = gradient.float() if gradient.element_size() < 4 else gradient
             dist.all_reduce(wide, group=group)
-            parameter.grad = wide.to(parameter.dtype)
+            summed = wide.to(parameter.dtype)
+            parameter.grad = summed if earlier is None else earlier.add_(summed)

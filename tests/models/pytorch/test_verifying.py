@@ -282,7 +282,7 @@ def test_the_users_module_stays_as_it_is() -> None:
 
 
 def test_a_training_program_runs_an_exported_plan() -> None:
-    """Tests the way from ``export torch`` to losses and gradients in processes of the user's own."""
+    """Tests the way from ``export torch`` to losses and gradients of two iterations in the user's own processes."""
     captured = captured_of("reuse", "blocks")
     names = [layer.name for layer in captured.layers]
     exported = {
@@ -305,6 +305,7 @@ def test_a_training_program_runs_an_exported_plan() -> None:
             torch.distributed.init_process_group("gloo", init_method=store, rank=process, world_size=2)
             pipeline = split.materialize(captured, plan)
             losses = pipeline.run(data)
+            pipeline.run(data)
             return pipeline.rank, [each.item() for each in losses], pipeline.parameters["rep.weight"].grad.tolist()
 
         functions = [partial(train, process) for process in range(2)]
@@ -313,7 +314,7 @@ def test_a_training_program_runs_an_exported_plan() -> None:
         )
     assert (first, last, nothing) == (0, 1, [])
     expected = [captured.program(*each) for each in data]
-    (sum(expected) / 2).backward()
+    sum(expected).backward()  # two iterations of two microbatches
     assert losses == [each.item() for each in expected]
     assert gradient == same
     wanted = captured.program.module.rep.weight.grad
