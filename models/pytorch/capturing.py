@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from partita.models.profile import ModelProfile
 from partita.models.pytorch.attention import use_fused_attention
-from partita.models.pytorch.checks import check_captured
+from partita.models.pytorch.checks import check_captured, check_names
 from partita.models.pytorch.clock import clock_of
 from partita.models.pytorch.errors import CannotCapture
 from partita.models.pytorch.exporting import Loss, WithLoss, export, user_name
@@ -175,6 +175,7 @@ def capture(
     """
     check_captured(module, inputs)
     program = WithLoss(module, loss)
+    check_names(program)
     device = _device(module, inputs)
     with preserved(program):
         exported = export(program, inputs)

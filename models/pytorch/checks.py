@@ -1,5 +1,6 @@
 """What cannot be captured, found before anything runs."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -7,10 +8,13 @@ from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from partita.models.pytorch.errors import CannotCapture
+from partita.models.pytorch.exporting import WithLoss, user_name
 
 
 def check_captured(module: object, inputs: tuple[Any, ...]) -> None:
-    """Refuse what is no plain module, parameters without a shape, sparse gradients, and inputs without elements.
+    """Refuse what is no plain module, parameters without a shape or memory of their own, and what else cannot be split.
+
+    That is sparse gradients, and inputs without elements.
 
     Raises
     ------
@@ -29,7 +33,42 @@ def check_captured(module: object, inputs: tuple[Any, ...]) -> None:
     for name, parameter in module.named_parameters():
         if is_lazy(parameter):
             raise CannotCapture(f"{name} is lazy and has no shape yet; run the module once on the inputs first")
+    _check_memory(module)
     for number, given in enumerate(pytree.tree_leaves(inputs)):
         if isinstance(given, torch.Tensor) and not given.numel():
             shape = tuple(given.shape)
             raise CannotCapture(f"input {number} has no elements (shape {shape}); give those of one microbatch")
+
+
+def check_names(program: WithLoss) -> None:
+    """Refuse a loss with a parameter or buffer that is called as one of the module is.
+
+    Raises
+    ------
+    CannotCapture
+        Naming it.
+    """
+    seen: set[str] = set()
+    for target, _ in (*program.named_parameters(), *program.named_buffers()):
+        name = user_name(target)
+        if name in seen:
+            raise CannotCapture(f"the module and its loss both have {name!r}; call the part of the module otherwise")
+        seen.add(name)
+
+
+def _check_memory(module: torch.nn.Module) -> None:
+    """Refuse parameters that overlap in memory without being one: on two stages each would be a copy of its own."""
+    parts: dict[int, list[tuple[int, int, str, bool]]] = {}
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if tensor.layout == torch.strided and tensor.numel():
+            reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+            start, width = tensor.storage_offset(), tensor.element_size()
+            part = (start * width, (start + reach) * width, name, isinstance(tensor, torch.nn.Parameter))
+            parts.setdefault(tensor.untyped_storage()._cdata, []).append(part)
+    for group in parts.values():
+        for (_, end, one, first), (start, _, other, second) in pairwise(sorted(group)):
+            if start < end and (first or second):
+                raise CannotCapture(
+                    f"{one} and {other} share memory but are not one parameter; assign one to the other to tie them, "
+                    "or give each its own by parameter.data = parameter.data.clone()"
+                )

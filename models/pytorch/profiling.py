@@ -2,7 +2,7 @@
 
 import platform
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -55,9 +55,9 @@ def model_profile(
         Of the model.
     """
     saved = _savers(graph, layers)
-    weights = _holders(graph, layers, [each for each in graph.parameters.values() if each.trained])
-    resting = [each for each in graph.parameters.values() if not each.trained]
-    buffers = _holders(graph, layers, [*resting, *graph.buffers.values()])
+    weights = _holders(graph, layers, {name: each for name, each in graph.parameters.items() if each.trained})
+    resting = {name: each for name, each in graph.parameters.items() if not each.trained}
+    buffers = _holders(graph, layers, {**resting, **graph.buffers})
     costs = (
         [{} for _ in layers]
         if measured is None
@@ -99,7 +99,7 @@ def _savers(graph: CapturedGraph, layers: Sequence[CapturedLayer]) -> dict[int, 
 
 
 def _holders(
-    graph: CapturedGraph, layers: Sequence[CapturedLayer], states: Sequence[State]
+    graph: CapturedGraph, layers: Sequence[CapturedLayer], states: Mapping[str, State]
 ) -> list[tuple[State, list[str]]]:
     """Give for parameters or buffers the layers that read them, those that repeat a source that reads one too."""
     readers: dict[str, list[str]] = {}
@@ -107,8 +107,7 @@ def _holders(
         own = [graph.operations[name] for name in (*layer.operations, *layer.repeated)]
         for name in {name for each in own for name in (*each.parameters, *each.buffers)}:
             readers.setdefault(name, []).append(layer.name)
-    known = {state.storage: name for name, state in (*graph.parameters.items(), *graph.buffers.items())}
-    return [(state, readers[known[state.storage]]) for state in states if known[state.storage] in readers]
+    return [(state, readers[name]) for name, state in states.items() if name in readers]
 
 
 def _pairs(layers: Sequence[CapturedLayer], timings: Timings) -> list[tuple[CapturedLayer, LayerTiming]]:

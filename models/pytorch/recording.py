@@ -125,8 +125,9 @@ class _Run:
         self.inputs: list[str] = []
         self._given_values: dict[str, Value] = {}
         self._held: dict[int, torch.Tensor] = {}  # parameters, buffers and constants by storage
+        self._named: dict[str, torch.Tensor] = {}  # the same by name: several may lie in one storage
+        self._names: dict[int, str] = {}  # their names by identity
         self._changed: set[int] = set()
-        self._targets: dict[int, list[str]] = {}
 
     def step(self, node: torch.fx.Node) -> None:
         """Run one node."""
@@ -150,9 +151,9 @@ class _Run:
         found = read_attribute(self._graph, node)
         self.results[node.name] = found
         if isinstance(found, torch.Tensor):
-            number = self.storages.number(found)
-            self._held[number] = found
-            self._targets.setdefault(number, []).append(user_name(str(node.target)))
+            self._held[self.storages.number(found)] = found
+            name = self._names.setdefault(id(found), user_name(str(node.target)))
+            self._named[name] = found
 
     def _call(self, node: torch.fx.Node) -> None:
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: self.results[each.name])
@@ -195,7 +196,7 @@ class _Run:
         made = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         read, results = ({self.storages.number(tensor) for tensor in each} for each in (given, made))
         got = (self.results[each.name] for each in node.all_input_nodes if each.op == "get_attr")
-        held = sorted({self.storages.number(each) for each in got if isinstance(each, torch.Tensor)})
+        held = {self._names[id(each)]: each for each in got if isinstance(each, torch.Tensor)}
         calls = _calls(node)
         inside = calls[:1] != () and calls[0].path == MODULE
         self.operations[node.name] = Operation(
@@ -207,8 +208,8 @@ class _Run:
             ),
             in_loss=not inside,
             inputs=tuple(each.name for each in node.all_input_nodes if each.op in ("placeholder", "call_function")),
-            parameters=tuple(self._name(each) for each in held if isinstance(self._held[each], torch.nn.Parameter)),
-            buffers=tuple(self._name(each) for each in held if not isinstance(self._held[each], torch.nn.Parameter)),
+            parameters=tuple(name for name, each in held.items() if isinstance(each, torch.nn.Parameter)),
+            buffers=tuple(name for name, each in held.items() if not isinstance(each, torch.nn.Parameter)),
             touched=frozenset(read | results),
             written=frozenset(written),
             saved=frozenset(saved - set(self._held)),
@@ -242,9 +243,6 @@ class _Run:
             lazy=tensor.is_conj() or tensor.is_neg(),
         )
 
-    def _name(self, number: int) -> str:
-        return self._targets[number][0]
-
     def parameters(self, program: torch.nn.Module) -> dict[str, State]:
         """Give the parameters that the graph reads, with all names they have in the module."""
         return self._states(dict(program.named_parameters(remove_duplicate=False)), parameters=True)
@@ -254,14 +252,15 @@ class _Run:
         return self._states(dict(program.named_buffers(remove_duplicate=False)), parameters=False)
 
     def _states(self, named: dict[str, torch.Tensor], *, parameters: bool) -> dict[str, State]:
-        read = {number for operation in self.operations.values() for number in operation.touched}
+        read = {name for each in self.operations.values() for name in (*each.parameters, *each.buffers)}
         found = {}
-        for number, tensor in self._held.items():
-            if number in read and isinstance(tensor, torch.nn.Parameter) is parameters:
+        for own, tensor in self._named.items():
+            if own in read and isinstance(tensor, torch.nn.Parameter) is parameters:
+                number = self.storages.number(tensor)
                 names = [user_name(name) for name, each in named.items() if each is tensor]
-                found[self._name(number)] = State(
-                    names=tuple(names) or (self._name(number),),
-                    bytes=tensor.untyped_storage().nbytes(),
+                found[own] = State(
+                    names=tuple(names) or (own,),
+                    bytes=min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()),
                     storage=number,
                     trained=tensor.requires_grad,
                     changed=number in self._changed,
@@ -275,16 +274,26 @@ def _called(node: torch.fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     Raises
     ------
     CannotCapture
-        When it fails on the values that it is given, such as one of another type, with the line of the user's code.
+        When it fails on the values that it is given, such as one of another type, or makes a tensor that is not dense,
+        with the line of the user's code.
     """
     target: Any = node.target
     try:
-        return target(*args, **kwargs)
+        result = target(*args, **kwargs)
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        place = place_in_stack(node.meta.get("stack_trace") or "", library())
-        calls = _calls(node)
-        inside = user_name(calls[-1].name) if calls else node.name
-        raise CannotCapture(f"{place or inside}: {target} fails on the inputs given: {first_line(error)}") from error
+        raise CannotCapture(f"{_place(node)}: {target} fails on the inputs given: {first_line(error)}") from error
+    for each in pytree.tree_leaves(result):
+        if isinstance(each, torch.Tensor) and each.layout != torch.strided:
+            layout = str(each.layout).removeprefix("torch.")
+            raise CannotCapture(f"{_place(node)}: {target} makes a tensor with the layout {layout}; make it dense")
+    return result
+
+
+def _place(node: torch.fx.Node) -> str:
+    """Say where in the user's code an operation is, or else in which module."""
+    calls = _calls(node)
+    inside = user_name(calls[-1].name) if calls else str(node.name)
+    return place_in_stack(node.meta.get("stack_trace") or "", library()) or inside
 
 
 def _calls(node: torch.fx.Node) -> tuple[ModuleCall, ...]:
