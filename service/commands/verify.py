@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10
 """Differences that are listed."""
-KINDS = {"loss": "losses", "gradient": "gradients", "buffer": "buffers", "parameter": "parameters"}
+KINDS = {
+    "loss": "losses",
+    "gradient": "gradients",
+    "buffer": "buffers",
+    "parameter": "parameters",
+    "capture": "as captured",
+}
+"""What is compared, the last where the captured graph stands for the module."""
 
 
 @guarded
@@ -139,7 +146,7 @@ def _report(found: "Verification", plan: "RunPlan", schedule: str, steps: int) -
         compared = [each for each in found.differences if each.kind == kind]
         most = largest(compared)
         if most is None:
-            lines.append(f"{name:<11}{'none':>6}")
+            lines += [f"{name:<11}{'none':>6}"] if kind != "capture" else []
         elif not most.relative:
             lines.append(f"{name:<11}{len(compared):>6}  equal to the bit")
         else:

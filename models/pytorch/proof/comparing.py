@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-Kind = Literal["loss", "gradient", "buffer", "parameter"]
+Kind = Literal["loss", "gradient", "buffer", "parameter", "capture"]
 
 TOLERANCE = 1e-6
 """Largest relative difference in 32 bits or more."""
@@ -22,7 +22,8 @@ class Difference:
     Attributes
     ----------
     kind, name
-        What it is; for a loss, the number of the microbatch.
+        What it is; for a loss, the number of the microbatch; of ``capture``, what the captured graph and the user's
+        module give for the same random state.
     step
         The iteration, from 0.
     rank
@@ -51,12 +52,18 @@ class Difference:
     @property
     def place(self) -> str:
         """What it is, and where."""
+        if self.kind == "capture":
+            return f"{self.name} of the captured graph, apart from the module itself"
         what = f"loss of microbatch {self.name}" if self.kind == "loss" else f"{self.kind} {self.name}"
         return f"{what}, iteration {self.step}" + ("" if self.rank is None else f", rank {self.rank}")
 
 
 def compare(
-    kind: Kind, found: Mapping[str, torch.Tensor | None], expected: Mapping[str, torch.Tensor], step: int, rank: int
+    kind: Kind,
+    found: Mapping[str, torch.Tensor | None],
+    expected: Mapping[str, torch.Tensor],
+    step: int,
+    rank: int | None,
 ) -> list[Difference]:
     """Compare tensors by their names; one that is None, as a gradient may be, counts as zeros.
 

@@ -34,7 +34,8 @@ class Verification:
     differences
         Of everything that was compared, in the order of ranks and iterations.
     seeded
-        Whether the unsplit model was the captured graph with seeds, because some operations are random.
+        Whether the unsplit model was the captured graph with seeds, because some operations are random; how far that
+        is from the module itself is among the differences then.
     """
 
     differences: tuple[Difference, ...]
@@ -100,7 +101,7 @@ def verify(
         folder = Path(name)
         unsplit = partial(run_reference, capture, folder, first, steps=steps, num_microbatches=plan.num_microbatches)
         try:
-            run_processes([unsplit], deadline=deadline, on_wait=tell)
+            (as_captured,) = run_processes([unsplit], deadline=deadline, on_wait=tell)
         except RankFailed as error:
             raise RankFailed(str(error).replace("rank 0", "the unsplit model", 1), error.kind) from None
         ranks = [
@@ -108,7 +109,7 @@ def verify(
             for place, watch in zip(plan.places, watches, strict=True)
         ]
         found = run_processes(ranks, deadline=deadline, doing=lambda number: _last(watches[number]), on_wait=tell)
-        differences = [each for rank in found for each in rank]
+        differences = [*as_captured, *(each for rank in found for each in rank)]
         differences += _unreached(folder, differences, steps)
     return Verification(tuple(differences), is_random(capture))
 

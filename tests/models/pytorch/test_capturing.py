@@ -255,7 +255,7 @@ def test_a_loss_with_names_of_the_module_is_refused() -> None:
     loss = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Flatten(0), torch.nn.Linear(2, 1))
     assert pytorch.capture(Named(), ONES, loss).layers[-1].name == "loss"
     loss = torch.nn.Linear(4, 1)
-    with pytest.raises(pytorch.CannotCapture, match="the module and its loss both have 'loss.weight'"):
+    with pytest.raises(pytorch.CannotCapture, match=r"the module and its loss both have 'loss\.weight'"):
         pytorch.capture(Named(), (torch.ones(1, 4),), loss)
 
 

@@ -204,6 +204,49 @@ def test_faults_are_found(
     assert (kind, name) in {(each.kind, each.name) for each in found.wrong}
 
 
+class Doubled(torch.autograd.Function):
+    """Has a backward pass that its forward pass does not tell of."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Any) -> Any:
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return 2 * gradient
+
+
+class Straight(torch.nn.Sequential):
+    """A function with a backward pass of its own after dropout."""
+
+    def forward(self, values: Any) -> Any:
+        return self[2](Doubled.apply(self[1](self[0](values))))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_a_graph_that_is_not_the_module_is_found(dropout: float) -> None:
+    """Tests that a gradient which gets lost in the capture shows, where the graph stands for the module too."""
+    torch.manual_seed(0)
+    module = Straight(torch.nn.Linear(4, 4), torch.nn.Dropout(dropout), torch.nn.Linear(4, 4))
+    captured = pytorch.capture(module, (torch.randn(3, 4),), depth="operations")
+    found = proof.verify(captured, plans.run_plan(captured.layers, [1], "1f1b"), time_limit_s=LIMIT_S)
+    assert {each.place for each in found.wrong} >= {
+        "gradient 0.weight of the captured graph, apart from the module itself"
+        if dropout
+        else "gradient 0.weight, iteration 0, rank 0"
+    }
+
+
+def test_losses_that_are_no_numbers_prove_nothing() -> None:
+    """Tests that NaN on both sides is not taken for the same."""
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LogSigmoid())
+    captured = pytorch.capture(module, (torch.full((2, 4), -torch.inf),))
+    with pytest.raises(
+        proof.RankFailed, match="the unsplit model: ValueError: the loss of microbatch 0 in iteration 0 is"
+    ):
+        proof.verify(captured, plans.run_plan(captured.layers, [1], "gpipe"), time_limit_s=LIMIT_S)
+
+
 @pytest.mark.parametrize("direction", ["fwd", "bwd"])
 def test_a_tensor_of_another_microbatch_is_an_error(monkeypatch: pytest.MonkeyPatch, direction: str) -> None:
     """Tests that a rank which puts tensors in each other's place stops, in either direction."""
