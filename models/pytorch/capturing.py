@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 
 from partita.models.profile import ModelProfile
 from partita.models.pytorch.attention import use_fused_attention
-from partita.models.pytorch.checks import check_captured, check_names
+from partita.models.pytorch.checks import check_buffers, check_captured, check_names
 from partita.models.pytorch.clock import clock_of
 from partita.models.pytorch.errors import CannotCapture
 from partita.models.pytorch.exporting import Loss, WithLoss, export, user_name
@@ -153,7 +153,7 @@ def capture(
 ) -> Capture:
     """Capture a module operation by operation and join the operations to layers.
 
-    The module runs once, in the mode it is in; buffers, gradients and random state are left as they were found.
+    The module runs twice, in the mode it is in; buffers, gradients and random state are left as they were found.
 
     Parameters
     ----------
@@ -182,6 +182,9 @@ def capture(
         if device.type == "meta":
             use_fused_attention(exported)
         graph = record(exported, program, inputs, device)
+    if device.type != "meta":
+        with preserved(program):
+            check_buffers(program, inputs)
     layers = coarsen(graph, depth)
     if not layers:
         raise CannotCapture("no operation depends on an input or a parameter; there is nothing to plan")

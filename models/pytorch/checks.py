@@ -56,6 +56,34 @@ def check_names(program: WithLoss) -> None:
         seen.add(name)
 
 
+def check_buffers(program: WithLoss, inputs: tuple[Any, ...]) -> None:
+    """Refuse a forward pass that puts another tensor in the place of a buffer: torch.export leaves that out.
+
+    One that only makes a table anew, of the same values or for other shapes, is none. The module runs once.
+
+    Raises
+    ------
+    CannotCapture
+        Naming the buffer.
+    """
+    owners = [(path, owner, name) for path, owner in program.named_modules() for name in owner._buffers]
+    before = [
+        None if (buffer := owner._buffers[name]) is None else (buffer, buffer.clone()) for _, owner, name in owners
+    ]
+    with torch.no_grad():
+        program(*pytree.tree_map_only(torch.Tensor, torch.clone, inputs))
+    for (path, owner, name), known in zip(owners, before, strict=True):
+        now = owner._buffers[name]
+        if known is None or now is None or now is known[0] or now.shape != known[1].shape:
+            continue
+        if not torch.equal(torch.nan_to_num(now), torch.nan_to_num(known[1])):
+            buffer = user_name(f"{path}.{name}")
+            raise CannotCapture(
+                f"forward puts another tensor in the place of the buffer {buffer}, which torch.export leaves out; "
+                f"write to the one that is there, as in self.{name}.copy_(...)"
+            )
+
+
 def _check_memory(module: torch.nn.Module) -> None:
     """Refuse parameters that overlap in memory without being one: on two stages each would be a copy of its own."""
     parts: dict[int, list[tuple[int, int, str, bool]]] = {}

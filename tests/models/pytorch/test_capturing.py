@@ -302,6 +302,25 @@ class Named(torch.nn.Module):
         return self.loss(values)
 
 
+class Averaged(torch.nn.Module):
+    """Keeps a running mean by putting a new tensor in the place of a buffer, or by writing to it; makes a mask anew."""
+
+    def __init__(self, *, writes: bool) -> None:
+        super().__init__()
+        self.writes = writes
+        self.register_buffer("mean", torch.zeros(4))
+        self.register_buffer("mask", torch.ones(1, 1))
+
+    def forward(self, values: Any) -> Any:
+        self.mask = torch.ones(len(values), 1)
+        mean = 0.9 * self.mean + 0.1 * values.mean(0)
+        if self.writes:
+            self.mean.copy_(mean)
+        else:
+            self.mean = mean
+        return (values - self.mean) * self.mask
+
+
 def overlapping() -> Any:
     """Give two layers whose weights are two parameters in one memory."""
     pair = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
@@ -330,6 +349,11 @@ ONES = (torch.ones(2, 4),)
         (PAIR, (torch.ones(0, 4),), r"input 0 has no elements \(shape \(0, 4\)\)"),
         (PAIR, (torch.ones(2, 5),), "torch.export refuses it: RuntimeError"),
         (Sparse(), ONES, r"to_sparse\(\), .*: aten.to_sparse.default makes a tensor with the layout sparse_coo"),
+        (
+            torch.nn.Sequential(Averaged(writes=False)),
+            ONES,
+            r"the place of the buffer 0\.mean, .* in self\.mean\.copy_\(",
+        ),
         (overlapping(), ONES, "0.weight and 1.weight share memory but are not one parameter; assign one to the other"),
     ],
 )
@@ -363,6 +387,13 @@ def test_a_module_without_modules_is_a_layer() -> None:
     assert len(captured.layers[0].operations) == 2
     assert [layer.name for layer in captured.layers] == ["mul", "loss"]
     assert [layer.weight_bytes for layer in captured.outline().layers] == [16, 0]
+
+
+def test_buffers_that_are_written_to_or_made_anew() -> None:
+    """Tests that a running mean in place is captured beside a mask for the shape of the inputs."""
+    captured = pytorch.capture(Averaged(writes=True), ONES)
+    assert {name: state.changed for name, state in captured.graph.buffers.items()} == {"mean": True}
+    assert captured.program.module.mask.shape == (1, 1)
 
 
 def test_complex_outputs_have_a_loss() -> None:
