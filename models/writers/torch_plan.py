@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from partita.models.actions import Action, write_orders_csv
 from partita.models.answer import Candidate
-from partita.models.base import Many, Model, at_most
+from partita.models.base import Faults, Many, Model, at_most
 from partita.models.document import read_json, validate
 from partita.models.errors import InvalidInput
 from partita.models.machines import MAX_DEVICES
+from partita.models.orders import check_orders
 from partita.models.plan import GivenPlan, GivenStage
 from partita.models.problem import Problem
 from partita.models.profile import MAX_LAYERS
@@ -53,41 +54,54 @@ class TorchPlan(Model):
     recompute: Annotated[Many[dict[Name, Name]], at_most(MAX_LAYERS, "stages")]
     orders: Many[str]
 
-    def given(self) -> GivenPlan:
-        """Give the stages and their devices, to be priced.
-
-        Raises
-        ------
-        InvalidInput
-            When a stage has no rank, or a rank no device.
-        """
-        if not len(self.stage_to_rank) == len(self.recompute) == len(self.stages):
-            detail = f"{len(self.stages)} stages; give a rank and what is recomputed for each"
-            raise InvalidInput.at("/stage_to_rank", detail, None, "stages")
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Refuse orders that cannot run, and stages, ranks and devices that are not those of the orders."""
+        faults = Faults()
         try:
-            return GivenPlan(
-                stages=tuple(
-                    GivenStage(
-                        layers=layers,
-                        options=options,
-                        devices=tuple(self.devices[group[rank]] for group in self.groups),
-                    )
-                    for layers, options, rank in zip(self.stages, self.recompute, self.stage_to_rank, strict=True)
+            check_orders(faults, ("orders",), self.actions, self.num_microbatches)
+        except InvalidInput as error:
+            for each in error.faults:
+                faults.add(("orders",), each.detail, code=each.code)
+        if not faults.count:
+            self._check_ranks(faults)
+        faults.raise_if_any(type(self).__name__)
+        return self
+
+    def _check_ranks(self, faults: Faults) -> None:
+        """Compare what is said of stages and ranks with orders that can run."""
+        rank_of = {action.stage: rank for rank, order in enumerate(self.actions) for action in order}
+        ranks = [rank_of[stage] for stage in range(len(rank_of))]
+        if list(self.stage_to_rank) != ranks:
+            faults.add(("stage_to_rank",), f"the orders run the stages on ranks {ranks}; write these")
+        for name in ("stages", "recompute"):
+            if len(getattr(self, name)) != len(ranks):
+                faults.add((name,), f"the orders run {len(ranks)} stages; give an item for each")
+        for place, (layers, options) in enumerate(zip(self.stages, self.recompute, strict=False)):
+            for name in options.keys() - set(layers):
+                faults.add(("recompute", place, name), f"stage {place} has no layer of this name; name one of its own")
+        numbers = [number for group in self.groups for number in group]
+        if any(len(group) != len(self.actions) for group in self.groups):
+            faults.add(("groups",), f"the orders have {len(self.actions)} ranks; name so many in every group")
+        elif len(set(numbers)) != len(numbers) or max(numbers) >= len(self.devices):
+            faults.add(("groups",), f"a rank stands twice, or is none of the {len(self.devices)} that have a device")
+
+    def given(self) -> GivenPlan:
+        """Give the stages and their devices, to be priced."""
+        return GivenPlan(
+            stages=tuple(
+                GivenStage(
+                    layers=layers,
+                    options=options,
+                    devices=tuple(self.devices[group[rank]] for group in self.groups),
                 )
+                for layers, options, rank in zip(self.stages, self.recompute, self.stage_to_rank, strict=True)
             )
-        except IndexError:
-            detail = "a stage is on a rank that some group does not have, or a group names more ranks than devices"
-            raise InvalidInput.at("/groups", detail, None, "devices") from None
+        )
 
     @property
     def actions(self) -> tuple[tuple[Action, ...], ...]:
-        """The orders taken apart.
-
-        Raises
-        ------
-        InvalidInput
-            When they are none.
-        """
+        """The orders taken apart."""
         rows = validate(Schedule, {"kind": "custom", "orders": "\n".join(self.orders)}).orders
         return rows or ()
 
