@@ -59,7 +59,8 @@ def run_reference(capture: Capture, folder: Path, watch: Any, *, steps: int, num
     moment = Moment()
     found = compare_capture(capture) if is_random(capture) else []
     run = _seeded(capture, moment) if is_random(capture) else capture.program
-    trained = {user_name(name): each for name, each in capture.program.named_parameters() if each.requires_grad}
+    named = tuple(capture.program.named_parameters())
+    trained = {user_name(name): each for name, each in named if each.requires_grad}
     optimizer = torch.optim.SGD(trained.values(), lr=LEARNING_RATE)
     for step in range(steps):
         optimizer.zero_grad(set_to_none=True)
@@ -80,7 +81,7 @@ def run_reference(capture: Capture, folder: Path, watch: Any, *, steps: int, num
             "buffers": {user_name(name): each.clone() for name, each in capture.program.named_buffers()},
         }
         optimizer.step()
-        reached["parameters"] = {name: each.detach().clone() for name, each in trained.items()}
+        reached["parameters"] = {user_name(name): each.detach().clone() for name, each in named}
         torch.save(reached, step_file(folder, step))
     return found
 

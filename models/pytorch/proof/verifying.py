@@ -63,8 +63,9 @@ def verify(
 ) -> Verification:
     """Run the stages of a plan and the unsplit model with the same data, each in processes of its own on the CPU.
 
-    Every iteration starts from the same parameters, so that rounding does not add up; buffers go on. All that a rank
-    holds is compared with the unsplit model: losses, gradients, buffers, and parameters after a step of the optimizer.
+    Every iteration starts from the same trained parameters, so that rounding does not add up; buffers go on. All that a
+    rank holds is compared with the unsplit model: losses, gradients, buffers, and parameters, those that are not
+    trained too, after a step of the optimizer.
     The user's module stays as it is.
 
     Parameters
@@ -144,7 +145,7 @@ def _run_rank(
         found += _compare(pipeline, losses, expected, step)
         if optimizer is not None:
             optimizer.step()
-        found += compare("parameter", trained, expected["parameters"], step, pipeline.rank)
+        found += compare("parameter", pipeline.parameters, expected["parameters"], step, pipeline.rank)
         with torch.no_grad():
             for name, parameter in trained.items():
                 parameter.copy_(expected["parameters"][name])

@@ -177,6 +177,19 @@ def drop_residual(pipeline: Any) -> None:
         stage.submod.recompile()
 
 
+def change_frozen(pipeline: Any) -> None:
+    """Write to parameters that are not trained, after an iteration."""
+    run = pipeline.runtime.run
+
+    def changing(given: Any) -> Any:
+        losses = run(given)
+        for each in pipeline.parameters.values():
+            each.data += 0.0 if each.requires_grad else 1.0
+        return losses
+
+    pipeline.runtime.run = changing
+
+
 def scale_twice(pipeline: Any) -> None:
     """Let torch divide by the number of microbatches too."""
     pipeline.runtime.scale_grads = True
@@ -190,8 +203,16 @@ def scale_twice(pipeline: Any) -> None:
         ("resnet", keep_buffers_stale, "buffer", "layer1.0.norm.running_mean"),
         ("resnet", drop_residual, "loss", "0"),
         ("gpt", scale_twice, "gradient", "h.0.qkv.weight"),
+        ("frozen", change_frozen, "parameter", "h.0.qkv.weight"),
     ],
-    ids=["unsynchronized tied weight", "swapped microbatches", "stale buffer", "dropped residual", "scaled twice"],
+    ids=[
+        "unsynchronized tied weight",
+        "swapped microbatches",
+        "stale buffer",
+        "dropped residual",
+        "scaled twice",
+        "changed frozen weight",
+    ],
 )
 def test_faults_are_found(
     monkeypatch: pytest.MonkeyPatch, case: str, fault: Callable[[Any], None], kind: str, name: str
