@@ -136,11 +136,13 @@ def _verified(captured: "Capture", plan: "RunPlan", model: str, *, steps: int, t
 def _report(found: "Verification", plan: "RunPlan", schedule: str, steps: int) -> Sequence[str]:
     """Say what was compared, how much it differs and where."""
     from partita.models.pytorch.proof import largest
+    from partita.service.reports.wording import counted
 
     other = "the captured model with the same seeds" if found.seeded else "the module itself"
     lines = [
-        f"{len(plan.stages)} stages on {len(plan.orders)} ranks, {schedule}, {plan.num_microbatches} microbatches, "
-        f"{steps} iterations, against {other}"
+        f"{counted(len(plan.stages), 'stage')} on {counted(len(plan.orders), 'rank')}, {schedule}, "
+        f"{counted(plan.num_microbatches, 'microbatch', 'microbatches')}, "
+        f"{counted(steps, 'iteration')}, against {other}"
     ]
     for kind, name in KINDS.items():
         compared = [each for each in found.differences if each.kind == kind]

@@ -12,6 +12,9 @@ from partita.models.pytorch.layers import CapturedLayer
 from partita.models.pytorch.records import CapturedGraph
 from partita.models.pytorch.segments import result_of
 
+OTHER_DEPTH = "capture it with the depth that it was profiled with, or profile and plan it again"
+"""What to do about layers that are not those of the module."""
+
 
 class CannotSplit(ValueError):
     """A partition that cannot run; the text says where and why, and what would do."""
@@ -94,7 +97,7 @@ def _checked(layers: Sequence[CapturedLayer], stages: Sequence[Sequence[str]]) -
     for stage, names in enumerate(stages):
         for name in names:
             if name not in known:
-                raise CannotSplit(f"stage {stage}: the module has no layer {name!r}; profile and plan it again")
+                raise CannotSplit(f"stage {stage}: the module has no layer {name!r}; {OTHER_DEPTH}")
             if name in chosen:
                 raise CannotSplit(f"layer {name!r} is on stages {chosen[name]} and {stage}; leave it on one")
             chosen[name] = stage

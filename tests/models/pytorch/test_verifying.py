@@ -24,8 +24,9 @@ torch_plan = pytest.importorskip("partita.models.writers.torch_plan")
 launching = pytest.importorskip("partita.models.pytorch.proof.launching")
 
 LIMIT_S = 60.0
-SUMMED = {"gpt", "dropout", "evaluation", "reuse", "bfloat16", "complex"}
-"""Modules with a weight that stages far apart read: its gradient is added up in another order."""
+SUMMED = {"gpt", "dropout", "evaluation", "reuse", "bfloat16", "complex", "filled"}
+"""Modules with a weight that stages far apart read, or a value read in many places: gradients are added up in another
+order."""
 CUSTOM = [["0F0", "0F1", "2F0", "2F1", "0F2", "2B0", "2F2", "0B0", "2I2", "2W2", "2B1", "0I1", "0B2", "0W1"],
           ["1F0", "1F1", "1F2", "1B0", "1I2", "1B1", "1W2"]]  # fmt: skip
 """Three stages on two ranks, whole and split backward passes; gradients are added in another order."""
