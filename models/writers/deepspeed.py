@@ -11,6 +11,7 @@ from partita.models.writers.plan import (
     TORCH,
     check_read_back,
     check_schedule,
+    duties_note,
     launch_order,
     placement_note,
     recomputes,
@@ -61,7 +62,7 @@ def write_deepspeed(problem: Problem, candidate: Candidate) -> str:
     parts = [0, *accumulate(len(known.intersection(stage)) for stage in stages)]
     recompute = ", activation_checkpoint_interval=1" if recomputes(problem, candidate, _NAME, modules) else ""
     order = launch_order(candidate, replicas_inside=True)
-    note = placement_note(problem, candidate, order, _NAME)
+    note = placement_note(problem, candidate, order, _NAME) + duties_note(problem, candidate)
     text = _TEXT.format(note=note, parts=parts, stages=len(stages), recompute=recompute)
     check_read_back(stages, layers_of_parts(deepspeed_parts(text) or [], layers, "/plan"), _NAME, f"PARTS = {parts}")
     return text

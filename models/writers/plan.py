@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from partita.models.answer import Candidate
 from partita.models.errors import InvalidInput
+from partita.models.module_names import without_loss
 from partita.models.naming import listing, quoted
 from partita.models.problem import Problem
 
@@ -131,6 +132,30 @@ def placement_note(problem: Problem, candidate: Candidate, order: Sequence[str] 
     if list(order) == cluster_devices(problem)[: len(order)]:
         return ""
     return f"# devices by global rank: {', '.join(order)}\n"
+
+
+def duties_note(problem: Problem, candidate: Candidate) -> str:
+    """Say as comments what frameworks leave to the modules of the user.
+
+    That is to pass on several tensors at a boundary, but for those that the loss alone reads, and to add up the
+    gradients of tied weights.
+    """
+    stage_of = {name: stage.index for stage in candidate.stages for name in stage.layers}
+    modules = set(without_loss(list(problem.model.layer_index())))
+    readers = {tensor.name: modules.intersection(tensor.consumers) for tensor in problem.model.tensors or ()}
+    lines = []
+    for boundary in candidate.boundaries:
+        crossing = dict.fromkeys(tensor.name for tensor in boundary.tensors)  # once, with a gradient or without
+        names = [
+            name for name in crossing if any(stage_of[layer] > boundary.from_stage for layer in readers.get(name, ()))
+        ]
+        if len(names) > 1:
+            where = f"from stage {boundary.from_stage} to {boundary.to_stage}"
+            lines.append(f"# {where} the modules have to pass on {len(names)} tensors: {listing(names)}\n")
+    for weight in candidate.tied_weights:
+        where = f"stages {', '.join(map(str, weight.stages))}"
+        lines.append(f"# {quoted(weight.name)} is on {where}: its gradients have to be added up over them\n")
+    return "".join(lines)
 
 
 def cluster_devices(problem: Problem) -> list[str]:

@@ -14,6 +14,7 @@ from partita.models.writers.plan import (
     TORCH,
     check_read_back,
     check_schedule,
+    duties_note,
     launch_order,
     num_ranks,
     placement_note,
@@ -55,7 +56,8 @@ def write_torchtitan(problem: Problem, candidate: Candidate) -> str:
     rows = "".join(f"    {json.dumps(part)},\n" for part in parts)
     order = launch_order(candidate, replicas_inside=True)
     text = (
-        f"{placement_note(problem, candidate, order, _NAME)}pipeline_parallel_degree = {num_ranks(candidate)}\n"
+        f"{placement_note(problem, candidate, order, _NAME)}{duties_note(problem, candidate)}"
+        f"pipeline_parallel_degree = {num_ranks(candidate)}\n"
         f'pipeline_parallel_schedule = "{SCHEDULES[candidate.schedule.kind]}"\n'
         f"module_fqns_per_model_part = [\n{rows}]\n"
     )

@@ -289,6 +289,33 @@ def test_exports_are_plans_for_evaluate(file, tmp_path, format):
     assert json.loads(called.out)["candidates"][0]["metrics"] == answer["candidates"][0]["metrics"]
 
 
+@pytest.mark.parametrize("format", ["torchtitan", "deepspeed"])
+def test_what_modules_have_to_do_is_said(file, tmp_path, format):
+    """Tests notes about tensors beside the one that every boundary carries, and about tied weights."""
+    names = ["words", "body", "head", "loss"]
+    problem = chain(training={"schedule": "1f1b", "num_stages": 3, "num_microbatches": 3})
+    problem["cluster"]["nodes"][0]["count"] = 3
+    problem["model"] = {
+        "layers": [{"name": name, "forward_s": 1.0 + (name == "loss"), "backward_s": 2.0} for name in names],
+        "tensors": [
+            {"name": "values", "producer": "words", "consumers": ["body", "head"], "bytes": 8, "gradient_bytes": 8},
+            {"name": "labels", "producer": "words", "consumers": ["loss"], "bytes": 8},
+            {"name": "turned", "producer": "body", "consumers": ["head"], "bytes": 8, "gradient_bytes": 8},
+            {"name": "scores", "producer": "head", "consumers": ["loss"], "bytes": 8, "gradient_bytes": 8},
+        ],
+        "weights": [{"name": "table", "bytes": 8, "layers": ["words", "head"]}],
+    }
+    problem["constraints"] = {"together": [["head", "loss"]]}
+    answer = str(tmp_path / "answer.json")
+    assert partita("plan", file(problem, "problem.json"), "-o", answer).exit_code == 0
+    called = partita("export", format, answer)
+    assert called.exit_code == 0, called.err
+    assert [line for line in called.out.splitlines() if line.startswith("#")] == [
+        "# from stage 1 to 2 the modules have to pass on 2 tensors: 'values', 'turned'",
+        "# 'table' is on stages 0, 2: its gradients have to be added up over them",
+    ]
+
+
 def test_torch_by_hand(file):
     """Tests devices, groups, ranks and orders of a folded plan on two nodes."""
     called = partita("export", "torch", file(answer_json(training_problem(2, 4, 2, schedule="zb_v"))))
