@@ -191,6 +191,22 @@ class Spectral(nn.Module):
         return values * slope + torch.fft.irfft(scaled.conj() * self.scale, n=values.shape[1])
 
 
+class Scaled(nn.Module):
+    """Buffers that a gradient still needs when the next microbatch writes to them: themselves, in place and viewed."""
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+        self.register_buffer("scale", torch.full((2, width), 2.0))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        values = self.first(values)
+        self.scale.mul_(0.9).add_(values.detach().abs().mean(0), alpha=0.1)
+        more = torch.tanh(self.second(values * self.scale[0]))
+        result: torch.Tensor = (more + values).mul_(self.scale.mean()) * self.scale.sum(0)
+        return result
+
+
 class Noisy(nn.Module):
     """Dropout and noise, a batch norm that runs twice, counters, and values written in place."""
 
@@ -271,6 +287,7 @@ TRAINED: dict[str, Callable[[], tuple[Any, ...]]] = {
     "layouts": lambda: (Layouts(), (torch.randn(2, 4, 8), torch.randn(2, 3, 5, 5))),
     "noisy": lambda: (Noisy(), (torch.randn(5, 6),)),
     "filled": lambda: (Filled(), (torch.randn(4, 6),)),
+    "scaled": lambda: (Scaled(), (torch.randn(4, 6),)),
     "complex": lambda: (Spectral(), (torch.randn(4, 6),)),
     "nested": lambda: (Nested(), ({"x": torch.randn(4, 8), "y": [torch.randn(4, 8)]}, 2.0, None)),
     "packed": lambda: (

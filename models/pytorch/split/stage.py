@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from partita.models.pytorch.exporting import user_name
 from partita.models.pytorch.layers import CapturedLayer
 from partita.models.pytorch.recording import read_attribute
-from partita.models.pytorch.records import CapturedGraph
+from partita.models.pytorch.records import CapturedGraph, Operation
 from partita.models.pytorch.segments import entering, leaving, result_of
 from partita.models.pytorch.split.draws import Moment, Seeded
 from partita.models.pytorch.split.partition import Partition
@@ -123,6 +124,9 @@ class _Builder:
         self._all = self._own | {name for layer in layers for name in layer.repeated}
         self._written = {number for name in self._all for number in graph.operations[name].written}
         self._saved = {number for name in self._own for number in graph.operations[name].saved}
+        states = (*graph.parameters.values(), *graph.buffers.values())
+        resting = (state for state in states if state.changed and not state.trained)
+        self._changed = {name: state.storage for state in resting for name in state.names}
         self._sharers = Counter(value.storage for value in graph.values.values())
         self._part = torch.fx.Graph()
         self._nodes: dict[str, Any] = {}
@@ -180,13 +184,26 @@ class _Builder:
             if read.op == "get_attr" and read.name not in self._nodes:
                 self._nodes[read.name] = self._part.node_copy(read)
                 self._held[str(read.target)] = read_attribute(self._graph.module, read)
-        if self._graph.operations[node.name].random:
+        operation = self._graph.operations[node.name]
+        if operation.random:
             place = f"seeded_{node.name}"
             self._held[place] = Seeded(node.target, node.name, self._options.moment, self._graph.device)
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: self._nodes[each.name])
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: self._argument(operation, each))
             self._nodes[node.name] = self._part.call_module(place, args, kwargs)
         else:
-            self._nodes[node.name] = self._part.node_copy(node, lambda each: self._nodes[each.name])
+            self._nodes[node.name] = self._part.node_copy(node, lambda each: self._argument(operation, each))
+
+    def _argument(self, operation: Operation, read: torch.fx.Node) -> torch.fx.Node:
+        """Give what an operation reads: a copy where a gradient may need it and the next microbatch writes to it."""
+        node: torch.fx.Node = self._nodes[read.name]
+        if read.op == "get_attr":
+            storage = self._changed.get(user_name(str(read.target)))
+        else:
+            value = self._graph.values.get(read.name)
+            storage = value.storage if value and value.storage in self._changed.values() else None
+        if storage is None or storage in operation.written or not operation.requires_grad:
+            return node
+        return self._call(torch.clone, node)
 
     def send(self, wires: tuple[Wire, ...]) -> torch.nn.Module:
         """Give what leaves the stage, each in the form in which it is sent."""

@@ -59,6 +59,7 @@ def check(captured: Any, plan: Any, *, to_the_bit: bool) -> Any:
         ("noisy", 3, CUSTOM, [1, 0]),  # dropout, noise, what is written in place
         ("sorted", 4, "interleaved_1f1b", [0, 1]),  # whole numbers and truth values cross
         ("nested", 2, "gpipe", [0, 1]),  # inputs and outputs in dictionaries
+        ("scaled", 3, "1f1b", [0, 1, 2]),  # buffers that gradients need
         ("complex", 4, "1f1b", [0, 1, 2, 3]),  # numbers that are still to be conjugated
         ("filled", 3, "zb_h1", [0, 1, 2]),  # a gradient only after something was written
     ],
