@@ -152,7 +152,11 @@ def read_torch(data: object) -> TorchPlan:
 
 def _check_read_back(text: str, problem: Problem, candidate: Candidate, orders: Sequence[Sequence[Action]]) -> None:
     """Compare what is read from a text with the plan."""
-    plan = read_torch(read_json(text.encode()))
+    try:
+        plan = read_torch(read_json(text.encode()))
+    except InvalidInput as error:
+        detail = f"the plan contradicts itself: {error.faults[0].detail}"
+        raise InvalidInput.at("/plan", detail, None, "not_expressible") from None
     found = [(stage.layers, stage.options, stage.devices) for stage in plan.given().stages or ()]
     stages, options = stage_layers(problem, candidate), recompute_options(problem, candidate)
     meant = list(zip(stages, options, (stage.devices for stage in candidate.stages), strict=True))
