@@ -326,20 +326,13 @@ def test_torch_by_hand(file):
     assert [row.split(",")[0] for row in plan["orders"]] == ["0F0", "1F0"]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda plan: plan["stages"][0].update(recompute=["l9"]), "stage 0 has no layer of this name"),
-        (lambda plan: plan.update(num_microbatches=1), "the orders run 4 microbatches; write 4 as num_microbatches"),
-    ],
-)
-def test_an_answer_that_contradicts_itself_is_no_plan_for_torch(file, change, words):
+def test_an_answer_that_contradicts_itself_is_no_plan_for_torch(file):
     """Tests that what was changed by hand is refused at the plan."""
     answer = answer_json(training_problem(2, 4, 2, schedule="zb_v"))
-    change(answer["candidates"][0])
+    answer["candidates"][0]["num_microbatches"] = 1
     called = partita("export", "torch", file(answer))
     assert called.exit_code == 2
-    assert f"/candidates/0: the plan contradicts itself: {words}" in called.err
+    assert "/candidates/0: the plan contradicts itself: the orders run 4 microbatches; write 4 as" in called.err
 
 
 def test_recompute_is_exported_and_read(file, tmp_path):

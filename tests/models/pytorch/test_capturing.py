@@ -250,26 +250,6 @@ def test_a_loss_is_one_element(loss: Any, words: str) -> None:
         pytorch.capture(module, inputs, loss)
 
 
-def test_a_loss_with_names_of_the_module_is_refused() -> None:
-    """Tests that two parameters of one name are told apart before anything mixes them up."""
-    loss = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Flatten(0), torch.nn.Linear(2, 1))
-    assert pytorch.capture(Named(), ONES, loss).layers[-1].name == "loss"
-    loss = torch.nn.Linear(4, 1)
-    with pytest.raises(pytorch.CannotCapture, match=r"the module and its loss both have 'loss\.weight'"):
-        pytorch.capture(Named(), (torch.ones(1, 4),), loss)
-
-
-def test_weights_that_lie_in_one_memory_side_by_side() -> None:
-    """Tests that parameters which torch, or a flat vector, puts into one memory stay parameters of their own."""
-    pair = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
-    vector = torch.nn.utils.parameters_to_vector(pair.parameters())
-    torch.nn.utils.vector_to_parameters(vector, pair.parameters())
-    captured = pytorch.capture(pair, ONES)
-    assert set(captured.graph.parameters) == {"0.weight", "0.bias", "1.weight", "1.bias"}
-    assert captured.unread == ()
-    assert [layer.weight_bytes for layer in captured.outline().layers[:2]] == [80, 80]
-
-
 class Keyword(torch.nn.Module):
     """Needs an argument by its name."""
 
@@ -289,43 +269,6 @@ class Sparse(torch.nn.Module):
 
     def forward(self, values: Any) -> Any:
         return torch.sparse.mm(values.to_sparse(), values.T)
-
-
-class Named(torch.nn.Module):
-    """Has a part that is called as the loss is."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loss = torch.nn.Linear(4, 4)
-
-    def forward(self, values: Any) -> Any:
-        return self.loss(values)
-
-
-class Averaged(torch.nn.Module):
-    """Keeps a running mean by putting a new tensor in the place of a buffer, or by writing to it; makes a mask anew."""
-
-    def __init__(self, *, writes: bool) -> None:
-        super().__init__()
-        self.writes = writes
-        self.register_buffer("mean", torch.zeros(4))
-        self.register_buffer("mask", torch.ones(1, 1))
-
-    def forward(self, values: Any) -> Any:
-        self.mask = torch.ones(len(values), 1)
-        mean = 0.9 * self.mean + 0.1 * values.mean(0)
-        if self.writes:
-            self.mean.copy_(mean)
-        else:
-            self.mean = mean
-        return (values - self.mean) * self.mask
-
-
-def overlapping() -> Any:
-    """Give two layers whose weights are two parameters in one memory."""
-    pair = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
-    pair[1].weight.data = pair[0].weight.data
-    return pair
 
 
 PAIR = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
@@ -349,12 +292,6 @@ ONES = (torch.ones(2, 4),)
         (PAIR, (torch.ones(0, 4),), r"input 0 has no elements \(shape \(0, 4\)\)"),
         (PAIR, (torch.ones(2, 5),), "torch.export refuses it: RuntimeError"),
         (Sparse(), ONES, r"to_sparse\(\), .*: aten.to_sparse.default makes a tensor with the layout sparse_coo"),
-        (
-            torch.nn.Sequential(Averaged(writes=False)),
-            ONES,
-            r"the place of the buffer 0\.mean, .* in self\.mean\.copy_\(",
-        ),
-        (overlapping(), ONES, "0.weight and 1.weight share memory but are not one parameter; assign one to the other"),
     ],
 )
 def test_what_cannot_be_captured_is_refused(module: Any, inputs: Any, words: str) -> None:
@@ -387,13 +324,6 @@ def test_a_module_without_modules_is_a_layer() -> None:
     assert len(captured.layers[0].operations) == 2
     assert [layer.name for layer in captured.layers] == ["mul", "loss"]
     assert [layer.weight_bytes for layer in captured.outline().layers] == [16, 0]
-
-
-def test_buffers_that_are_written_to_or_made_anew() -> None:
-    """Tests that a running mean in place is captured beside a mask for the shape of the inputs."""
-    captured = pytorch.capture(Averaged(writes=True), ONES)
-    assert {name: state.changed for name, state in captured.graph.buffers.items()} == {"mean": True}
-    assert captured.program.module.mask.shape == (1, 1)
 
 
 def test_complex_outputs_have_a_loss() -> None:
