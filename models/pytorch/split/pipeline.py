@@ -9,7 +9,7 @@ import torch.distributed as dist
 from partita.models.pytorch.capturing import Capture
 from partita.models.pytorch.exporting import user_name
 from partita.models.pytorch.split.draws import Moment
-from partita.models.pytorch.split.partition import Partition, partition
+from partita.models.pytorch.split.partition import CannotSplit, Partition, partition
 from partita.models.pytorch.split.plan import RunPlan
 from partita.models.pytorch.split.runtime import Runtime, Stage
 from partita.models.pytorch.split.stage import StageOptions, build_stage
@@ -80,8 +80,10 @@ def materialize(
     Raises
     ------
     CannotSplit
-        When the plan does not fit the model.
+        When the plan does not fit the model, or has no backward pass.
     """
+    if not plan.trains:
+        raise CannotSplit("the plan is for forward_only, and stages here are built to train; plan for training")
     group = dist.new_group(list(plan.places), sort_ranks=False)
     rank = dist.get_rank(group)
     parts = partition(capture.graph, capture.layers, plan.stages)

@@ -34,6 +34,11 @@ class RunPlan:
         return 1 + max(action.microbatch for order in self.orders for action in order)
 
     @property
+    def trains(self) -> bool:
+        """Whether there are backward passes."""
+        return any(action.kind != "F" for order in self.orders for action in order)
+
+    @property
     def splits_backward(self) -> bool:
         """Whether some backward passes are split into input and weight gradient."""
         return any(action.kind == "W" for order in self.orders for action in order)

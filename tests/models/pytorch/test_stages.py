@@ -10,6 +10,8 @@ pytorch = pytest.importorskip("partita.models.pytorch")
 draws = pytest.importorskip("partita.models.pytorch.split.draws")
 parting = pytest.importorskip("partita.models.pytorch.split.partition")
 building = pytest.importorskip("partita.models.pytorch.split.stage")
+splitting = pytest.importorskip("partita.models.pytorch.split")
+plans = pytest.importorskip("torch_plans")
 records = pytest.importorskip("partita.models.pytorch.records")
 wires = pytest.importorskip("partita.models.pytorch.split.wire")
 matching = pytest.importorskip("partita.models.pytorch.matching")
@@ -157,6 +159,13 @@ def test_stages_that_cannot_be() -> None:
     ]:
         with pytest.raises(parting.CannotSplit, match=words):
             parting.partition(graph, layers, stages)
+
+
+def test_a_plan_that_does_not_train_is_refused() -> None:
+    """Tests that this is said before any process looks for the others."""
+    captured, _ = split("reuse", [1])
+    with pytest.raises(parting.CannotSplit, match="plan is for forward_only"):
+        splitting.materialize(captured, plans.run_plan(captured.layers, [1], "forward_only"))
 
 
 def test_layers_are_found_again_whatever_their_depth() -> None:
