@@ -1,6 +1,6 @@
 """Plans for captured PyTorch modules, as they run; needs torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,8 @@ def run_plan(
     *,
     microbatches: int = 4,
     places: Sequence[int] | None = None,
-    recomputed: Sequence[str] = (),
+    recomputed: Mapping[str, str] | None = None,
+    policies: Mapping[str, Any] | None = None,
 ) -> RunPlan:
     """Give a plan that cuts after so many layers, under a schedule by its name or by its orders."""
     bounds = [0, *cuts, len(layers)]
@@ -31,7 +32,7 @@ def run_plan(
         )
         for each in pipeline.orders
     )
-    return RunPlan(stages, orders, tuple(places or range(len(orders))), frozenset(recomputed))
+    return RunPlan(stages, orders, tuple(places or range(len(orders))), recomputed or {}, policies or {})
 
 
 def even(layers: Sequence[Any], num_stages: int) -> list[int]:

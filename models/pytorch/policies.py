@@ -33,6 +33,21 @@ Decision = Callable[..., Any]
 _SAVING = (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
+Saving = Sequence[str] | Decision
+"""What a policy saves: names of operations as torch has them below autograd, or a policy function."""
+
+
+def decision_of(save: Saving) -> Decision:
+    """Give the policy function that saves what is named.
+
+    Raises
+    ------
+    ValueError
+        When there is no operation of a name.
+    """
+    return save if callable(save) else partial(_by_name, _known(save))
+
+
 class UnusedPolicy(ValueError):
     """A policy that saves no operation of a model: full recompute under another name."""
 
@@ -57,8 +72,8 @@ class Policy:
         When there is no operation of a name.
     """
 
-    def __init__(self, save: Sequence[str] | Decision) -> None:
-        self._decide: Decision = save if callable(save) else partial(_by_name, _known(save))
+    def __init__(self, save: Saving) -> None:
+        self._decide = decision_of(save)
         self.seen: set[str] = set()
         self.saved: set[str] = set()
         self._kept: list[torch.UntypedStorage] = []
@@ -110,7 +125,7 @@ def _known(names: Iterable[str]) -> frozenset[str]:
     return found
 
 
-def make_policies(given: Mapping[str, Sequence[str] | Decision]) -> dict[str, Policy]:
+def make_policies(given: Mapping[str, Saving]) -> dict[str, Policy]:
     """Make policies by the names of their options.
 
     Raises

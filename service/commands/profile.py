@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,11 @@ import typer
 from partita.service.commands.bar import bar
 from partita.service.commands.captures import captured_model, needing_torch
 from partita.service.commands.failures import BAD_INPUT, Debug, Stopped, guarded, say
+from partita.service.commands.recompute import MEASURED, policies_of
 
 if TYPE_CHECKING:
     from partita.models.problem import Problem
     from partita.models.pytorch.layers import Depth
-    from partita.models.pytorch.policies import Decision
 
 
 MOST_SPREAD = 0.1
@@ -32,15 +32,6 @@ Layers = Annotated[
         metavar="blocks|points|operations|N",
         help="Layers: repeated blocks, parts between points that one value passes, single operations, or modules "
         "whose paths have N names.",
-    ),
-]
-Recompute = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME[=OPERATIONS|=MODULE:FUNCTION]",
-        help="Measure recompute by a policy too, as the option NAME: operations to save, such as "
-        "selective=aten.mm,aten.addmm, or a policy function of torch.utils.checkpoint; NAME alone saves products, "
-        "convolutions and attention. May be repeated.",
     ),
 ]
 Bandwidth = Annotated[
@@ -60,7 +51,7 @@ def profile(
     schedule: Annotated[str, typer.Option(help="How they train.")] = "1f1b",
     microbatches: Annotated[int, typer.Option(help="Microbatches of an iteration.")] = 16,
     depth: Layers = "blocks",
-    recompute: Recompute = None,
+    recompute: Annotated[list[str] | None, MEASURED] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="How often each layer is measured.")] = 5,
     bandwidth: Bandwidth = None,
     device: Device = None,
@@ -80,7 +71,7 @@ def profile(
     with needing_torch("profile"):
         from partita.models.pytorch.ready import ready_problem
         from partita.models.pytorch.roofline import DEVICES
-    policies = _policies(recompute or [])
+    policies = policies_of(recompute or [])
     captured = captured_model(model, joined)
     roofline = None if device is None else DEVICES.get(device)
     if captured.on_meta == (roofline is None) or (device is not None and roofline is None):
@@ -114,31 +105,6 @@ def profile(
         write_whole(output, text)
     else:
         sys.stdout.buffer.write(text.encode())
-
-
-def _policies(texts: list[str]) -> "dict[str, Sequence[str] | Decision]":
-    """Read options of recompute: a name, and what is saved.
-
-    Raises
-    ------
-    Stopped
-        When one is none, or a name stands twice.
-    """
-    from partita.models.pytorch.policies import PRODUCTS, make_policies
-    from partita.service.commands.user_code import load_function
-
-    found: dict[str, Sequence[str] | Decision] = {}
-    for text in texts:
-        name, given, what = text.partition("=")
-        if name in found:
-            raise Stopped(f"--recompute: {name!r} is given twice; name one otherwise", BAD_INPUT)
-        save: Sequence[str] | Decision = what.split(",") if given else PRODUCTS
-        found[name] = load_function(what) if ":" in what else save
-    try:
-        make_policies(found)
-    except ValueError as error:
-        raise Stopped(f"--recompute: {error}", BAD_INPUT) from None
-    return found
 
 
 @contextmanager

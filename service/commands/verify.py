@@ -1,6 +1,7 @@
 """``partita verify``."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 from partita.service.commands.bar import bar
 from partita.service.commands.captures import captured_model, explaining_captures, needing_torch
 from partita.service.commands.failures import BAD_INPUT, DIFFERENT, FAILED, Debug, Stopped, guarded
+from partita.service.commands.recompute import RUN, policies_of
 
 if TYPE_CHECKING:
     from partita.models.pytorch.capturing import Capture
@@ -42,6 +44,7 @@ def verify(
             help="Try other stages: cut after these layers, named or counted, or a plan as evaluate takes it.",
         ),
     ] = None,
+    recompute: Annotated[list[str] | None, RUN] = None,
     steps: Annotated[int, typer.Option(min=1, help="Iterations.")] = 2,
     time_limit: Annotated[float, typer.Option(min=1, help="Seconds until everything is stopped.")] = 300.0,
     debug: Debug = False,
@@ -57,7 +60,7 @@ def verify(
     file = AnswerFile(answer, candidate)
     with needing_torch("verify"):
         from partita.models.pytorch.matching import matched
-    plan = _plan(file, cut)
+    plan = replace(_plan(file, cut), policies=policies_of(recompute or []))
     captured = captured_model(model)
     with explaining_captures(model):
         captured = matched(captured, file.problem.model)
@@ -144,6 +147,8 @@ def _report(found: "Verification", plan: "RunPlan", schedule: str, steps: int) -
         f"{counted(plan.num_microbatches, 'microbatch', 'microbatches')}, "
         f"{counted(steps, 'iteration')}, against {other}"
     ]
+    for option in plan.unknown:
+        lines.append(f"recompute by {option!r} ran as full; --recompute {option} says what it saves")
     for kind, name in KINDS.items():
         compared = [each for each in found.differences if each.kind == kind]
         most = largest(compared)

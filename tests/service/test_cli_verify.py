@@ -89,6 +89,25 @@ def test_what_differs_has_an_exit_code_of_its_own(planned):
     assert "Different: " in called.out
 
 
+def test_recompute_that_saves_some(planned):
+    """Tests that a plan with an option of recompute is run by its policy where that is given, else in full."""
+    problem = json.loads((planned / "answer.json").read_text())["problem"]
+    for layer in problem["model"]["layers"]:
+        if any(each.get("recompute") == "full" for each in layer["options"]):
+            layer["options"].append({"recompute": "selective", "activation_bytes": 64})
+    problem["constraints"] = {"recompute": "selective"}
+    path = planned / "selective.json"
+    called = partita("plan", "-", "-o", str(path), stdin=json.dumps(problem).encode())
+    assert called.exit_code == 0, called.err
+    for options, told in [((), True), (("--recompute", "selective"), False)]:
+        called = partita("verify", str(path), f"{planned}/a_model.py:build", "--steps", "1", *options)
+        assert called.exit_code == 0, called.err
+        assert ("recompute by 'selective' ran as full" in called.out) is told
+    called = partita("verify", str(path), f"{planned}/a_model.py:build", "--recompute", "selective=aten.m")
+    assert called.exit_code == 2
+    assert "--recompute: torch has no operation 'aten.m'" in called.err
+
+
 @pytest.mark.parametrize(
     ("cut", "stages"), [("words,h.1", 3), ("1", 2), ("{folder}/cut.json", 2)], ids=["names", "counts", "file"]
 )

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.distributed as dist
+from torch.utils.checkpoint import create_selective_checkpoint_contexts
 
 from partita.models.pytorch.capturing import Capture
 from partita.models.pytorch.exporting import user_name
+from partita.models.pytorch.policies import decision_of
 from partita.models.pytorch.split.draws import Moment
 from partita.models.pytorch.split.partition import CannotSplit, Partition, partition
 from partita.models.pytorch.split.plan import RunPlan
 from partita.models.pytorch.split.runtime import Runtime, Stage
-from partita.models.pytorch.split.stage import StageOptions, build_stage
+from partita.models.pytorch.split.stage import SAVES_NOTHING, Contexts, StageOptions, build_stage
 from partita.models.pytorch.split.tied import TiedGradients
 
 
@@ -80,7 +83,7 @@ def materialize(
     Raises
     ------
     CannotSplit
-        When the plan does not fit the model, or has no backward pass.
+        When the plan does not fit the model, has no backward pass, or a policy names an operation that does not exist.
     """
     if not plan.trains:
         raise CannotSplit("the plan is for forward_only, and stages here are built to train; plan for training")
@@ -88,7 +91,7 @@ def materialize(
     rank = dist.get_rank(group)
     parts = partition(capture.graph, capture.layers, plan.stages)
     moment = Moment(seed=seed)
-    options = StageOptions(moment, plan.splits_backward, plan.recomputed)
+    options = StageOptions(moment, plan.splits_backward, contexts_of(plan))
     rank_of = plan.rank_of
     stages = tuple(
         stage_type(
@@ -111,6 +114,18 @@ def materialize(
         tied=TiedGradients(_tied_ranks(parts, rank_of), parameters, group),
         moment=moment,
     )
+
+
+def contexts_of(plan: RunPlan) -> dict[str, Contexts]:
+    """Give what every layer that runs again saves."""
+    try:
+        saving = {
+            name: partial(create_selective_checkpoint_contexts, decision_of(save))
+            for name, save in plan.policies.items()
+        }
+    except ValueError as error:
+        raise CannotSplit(str(error)) from error
+    return {layer: saving.get(option, SAVES_NOTHING) for layer, option in plan.recomputed.items()}
 
 
 def _held(capture: Capture, stages: Sequence[Stage]) -> tuple[dict[str, torch.nn.Parameter], dict[str, torch.Tensor]]:

@@ -1,9 +1,11 @@
 """What of a plan is needed to run it: layers of the stages, orders of the ranks, and which process is which rank."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Self
 
 from partita.models.actions import Action
+from partita.models.pytorch.policies import FULL, Saving
 from partita.models.writers.torch_plan import TorchPlan
 
 
@@ -20,13 +22,16 @@ class RunPlan:
     places
         For every rank the number of the process that is it: the list for ``new_group(sort_ranks=False)``.
     recomputed
-        The layers that run again in the backward pass instead of keeping what they need for it.
+        The layers that run again in the backward pass instead of keeping what they need for it, with their options.
+    policies
+        What layers with an option save, by its name; those with another keep their inputs alone, which is ``full``.
     """
 
     stages: tuple[tuple[str, ...], ...]
     orders: tuple[tuple[Action, ...], ...]
     places: tuple[int, ...]
-    recomputed: frozenset[str] = frozenset()
+    recomputed: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, Saving] = field(default_factory=dict)
 
     @property
     def num_microbatches(self) -> int:
@@ -49,8 +54,13 @@ class RunPlan:
         found = {action.stage: rank for rank, order in enumerate(self.orders) for action in order}
         return tuple(found[stage] for stage in range(len(self.stages)))
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The options of recompute that are run as ``full``, because it is not said what they save."""
+        return tuple(sorted(set(self.recomputed.values()) - {FULL, *self.policies}))
+
     @classmethod
-    def of(cls, plan: TorchPlan) -> Self:
+    def of(cls, plan: TorchPlan, policies: Mapping[str, Saving] | None = None) -> Self:
         """Take what is needed from a plan as ``partita export torch`` writes it and ``read_torch`` reads it.
 
         Of several replicas it is the first; its processes are numbered from 0 in the order of their ranks.
@@ -61,5 +71,6 @@ class RunPlan:
             stages=plan.stages,
             orders=plan.actions,
             places=tuple(used.index(rank) for rank in ranks),
-            recomputed=frozenset(name for layers in plan.recompute for name in layers),
+            recomputed={name: option for layers in plan.recompute for name, option in layers.items()},
+            policies=policies or {},
         )

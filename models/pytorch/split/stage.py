@@ -2,12 +2,12 @@
 
 import operator
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, noop_context_fn
 
 from partita.models.pytorch.exporting import user_name
 from partita.models.pytorch.layers import CapturedLayer
@@ -17,6 +17,12 @@ from partita.models.pytorch.segments import entering, leaving, result_of
 from partita.models.pytorch.split.draws import Moment, Seeded
 from partita.models.pytorch.split.partition import Partition
 from partita.models.pytorch.split.wire import Wire, wire_of
+
+Contexts = Callable[[], tuple[Any, Any]]
+"""What ``checkpoint`` takes as its ``context_fn``: it decides what is saved of a layer that runs again."""
+
+SAVES_NOTHING: Contexts = noop_context_fn
+"""Keeps the inputs of a layer alone."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,12 @@ class StageOptions:
     splits_backward
         Whether backward passes are split, for which torch detaches in place what a stage sends.
     recomputed
-        The names of the layers that run again in the backward pass.
+        The names of the layers that run again in the backward pass, and what each saves.
     """
 
     moment: Moment
     splits_backward: bool = False
-    recomputed: frozenset[str] = frozenset()
+    recomputed: Mapping[str, Contexts] = field(default_factory=dict)
 
 
 def build_stage(graph: CapturedGraph, parts: Partition, index: int, options: StageOptions) -> StageModule:
@@ -102,15 +108,15 @@ def _as_given(wire: Wire) -> Wire:
 
 
 class _Recomputed(torch.nn.Module):
-    """A layer that keeps its inputs alone and runs again in the backward pass, with the same random numbers."""
+    """A layer that runs again in the backward pass, with the same random numbers, but for what it saves."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, module: torch.nn.Module, contexts: Contexts) -> None:
         super().__init__()
-        self.module = module
+        self.module, self.contexts = module, contexts
 
     def forward(self, *inputs: torch.Tensor) -> Any:
         """Run it; random operations have seeds of their own, so that no random state has to be kept."""
-        return checkpoint(self.module, *inputs, use_reentrant=False, preserve_rng_state=False)
+        return checkpoint(self.module, *inputs, use_reentrant=False, preserve_rng_state=False, context_fn=self.contexts)
 
 
 class _Builder:
@@ -170,11 +176,11 @@ class _Builder:
         """Call a layer that runs again in the backward pass."""
         inputs = entering(self._graph, {*layer.operations, *layer.repeated})
         outputs = leaving(self._graph, layer.operations, layer.repeated)
-        inner = _Builder(self._graph, (layer,), replace(self._options, recomputed=frozenset()))
+        inner = _Builder(self._graph, (layer,), replace(self._options, recomputed={}))
         inner.receive(_as_given(wire_of(self._graph.values[name])) for name in inputs)
         inner.run()
         place = f"recomputed_{len(self._held)}"
-        self._held[place] = _Recomputed(inner.give(outputs))
+        self._held[place] = _Recomputed(inner.give(outputs), self._options.recomputed[layer.name])
         result = self._part.call_module(place, tuple(self._nodes[name] for name in inputs))
         for position, name in enumerate(outputs):
             self._nodes[name] = self._call(operator.getitem, result, position)

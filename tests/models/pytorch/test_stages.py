@@ -1,5 +1,6 @@
 """How a captured module is split: what crosses, what a stage holds, and what is refused."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -159,6 +160,50 @@ def test_stages_that_cannot_be() -> None:
     ]:
         with pytest.raises(parting.CannotSplit, match=words):
             parting.partition(graph, layers, stages)
+
+
+class Counted(torch.utils._python_dispatch.TorchDispatchMode):
+    """Counts the operations that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.counts[str(function)] += 1
+        return function(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize(
+    ("option", "policies", "products", "activations"),
+    [
+        (None, {}, 1, 1),
+        ("full", {}, 2, 2),
+        ("selective", {"selective": ["aten.addmm"]}, 1, 2),
+        ("selective", {}, 2, 2),  # nobody says what it saves
+    ],
+)
+def test_what_runs_again(option: str | None, policies: Any, products: int, activations: int) -> None:
+    """Tests how often the operations of a layer run, forward and backward, under options of recompute."""
+    module = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Sigmoid()), torch.nn.Softmax(1))
+    captured = pytorch.capture(module, (torch.randn(2, 4),), depth=1)
+    layer = next(each.name for each in captured.layers)
+    plan = plans.run_plan(captured.layers, [1], "1f1b", recomputed={layer: option} if option else {}, policies=policies)
+    options = building.StageOptions(draws.Moment(), recomputed=splitting.pipeline.contexts_of(plan))
+    parts = parting.partition(captured.graph, captured.layers, plan.stages)
+    stage = building.build_stage(captured.graph, parts, 0, options)
+    with Counted() as counted:
+        (sent,) = stage.module(torch.randn(2, 4))
+        sent.sum().backward()
+    assert (counted.counts["aten.addmm.default"], counted.counts["aten.sigmoid.default"]) == (products, activations)
+
+
+def test_a_policy_of_what_is_no_operation() -> None:
+    """Tests that this is a mistake of the plan."""
+    captured, _ = split("reuse", [1])
+    plan = plans.run_plan(captured.layers, [1], "1f1b", policies={"selective": ["aten.admm"]})
+    with pytest.raises(parting.CannotSplit, match="did you mean 'aten"):
+        splitting.pipeline.contexts_of(plan)
 
 
 def test_a_plan_that_does_not_train_is_refused() -> None:

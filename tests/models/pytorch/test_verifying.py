@@ -15,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
 modules = pytest.importorskip("torch_modules")
 plans = pytest.importorskip("torch_plans")
+policies = pytest.importorskip("partita.models.pytorch.policies")
 pytorch = pytest.importorskip("partita.models.pytorch")
 proof = pytest.importorskip("partita.models.pytorch.proof")
 verifying = pytest.importorskip("partita.models.pytorch.proof.verifying")
@@ -129,12 +130,14 @@ def test_random_partitions(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("option", ["full", "selective"])
 @pytest.mark.parametrize("case", ["gpt", "dropout", "layouts"])
-def test_recomputed_layers_compute_the_same(case: str) -> None:
-    """Tests layers that run again in the backward pass, also with random numbers."""
+def test_recomputed_layers_compute_the_same(case: str, option: str) -> None:
+    """Tests layers that run again in the backward pass, also with random numbers, whole or but for their products."""
     captured = captured_of(case, "blocks")
     names = [layer.name for layer in captured.layers]
-    plan = plans.run_plan(captured.layers, [2], "1f1b", recomputed=names[1:-1])
+    recomputed, saving = dict.fromkeys(names[1:-1], option), {"selective": policies.PRODUCTS}
+    plan = plans.run_plan(captured.layers, [2], "1f1b", recomputed=recomputed, policies=saving)
     check(captured, plan, to_the_bit=False)  # a layer that runs again adds up gradients in another order
 
 
@@ -362,7 +365,7 @@ def test_a_training_program_runs_an_exported_plan() -> None:
         "orders": ["0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"],
     }
     plan = split.RunPlan.of(torch_plan.read_torch(exported))
-    assert (plan.places, plan.num_microbatches, plan.recomputed) == ((1, 0), 2, {names[1]})
+    assert (plan.places, plan.num_microbatches, plan.recomputed) == ((1, 0), 2, {names[1]: "full"})
     data = [(torch.randn(2, 8),), (torch.randn(2, 8),)]
     with tempfile.TemporaryDirectory() as folder:
 
