@@ -39,6 +39,8 @@ check: $(DEV_READY)
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/codespell
+	@if command -v tsc >/dev/null; then tsc --project tsconfig.json; \
+		else echo "The scripts of the page are not checked: there is no tsc (on Debian: node-typescript)" >&2; fi
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/run.py

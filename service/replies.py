@@ -19,6 +19,21 @@ class Health(Model):
     version: str
 
 
+class KeyDocument(Model):
+    """Who sends a request.
+
+    Attributes
+    ----------
+    name
+        What its key is called; null where the server asks for none.
+    role
+        What it may do: ``read`` looks, ``solve`` asks and changes too, ``admin`` watches the whole service.
+    """
+
+    name: str | None
+    role: Literal["read", "solve", "admin"]
+
+
 class JobProgress(Model):
     """How far a running job is.
 
@@ -140,6 +155,13 @@ class BatchDocument(Model):
     failed: int
     cancelled: int
     forecast: Forecast | None
+
+
+class BatchList(Model):
+    """Batches, the newest first and without forecasts; ``next`` leads to older ones, null where there are none."""
+
+    batches: Many[BatchDocument]
+    next: str | None
 
 
 class BatchResult(Model):

@@ -15,7 +15,18 @@ from starlette.routing import Match
 from partita import __version__
 from partita.service.access.quotas import OwnerGone
 from partita.service.access.rates import Rates
-from partita.service.api import batches, charts, docs_page, documents, evaluations, exports, health, metrics
+from partita.service.api import (
+    batches,
+    charts,
+    docs_page,
+    documents,
+    evaluations,
+    exports,
+    health,
+    keys,
+    metrics,
+    pages,
+)
 from partita.service.api.guard import Guard, not_valid
 from partita.service.api.job_routes import routes_of
 from partita.service.api.journal import HEADER, Journal
@@ -47,7 +58,8 @@ ROUTERS = (
     *(routes_of("plan"), exports.router, batches.router, evaluations.router),
     *(charts.routes_of("plan"), charts.routes_of("frontier")),
     *(routes_of("frontier"), documents.routes_of("profile"), documents.routes_of("cluster")),
-    *(health.router, metrics.router, docs_page.router),
+    *(keys.router, health.router, metrics.router),
+    *(docs_page.router, pages.router),
 )
 """All calls."""
 

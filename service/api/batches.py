@@ -12,7 +12,7 @@ from partita.service.api.attaching import batch_with_contents
 from partita.service.api.batch_documents import batch_document, result_line
 from partita.service.api.guard import owner_of, while_valid
 from partita.service.api.job_calls import answer_of, checked, refusal_to_take
-from partita.service.api.job_routes import Include
+from partita.service.api.job_routes import Before, Include, Limit
 from partita.service.api.preferences import idempotency_key
 from partita.service.api.request_body import media_type, read_body
 from partita.service.jobs.batches import AskedBatch, Batch
@@ -20,7 +20,7 @@ from partita.service.jobs.jobs import Jobs
 from partita.service.jobs.records import Conflict, QueueFull, digest_of
 from partita.service.problem_document import NOT_FOUND, Refusal
 from partita.service.refusals import logged_refusal
-from partita.service.replies import BatchDocument
+from partita.service.replies import BatchDocument, BatchList
 from partita.service.settings import Settings
 from partita.service.solving.variants import Split
 from partita.service.solving.work import Task, TaskKind
@@ -55,6 +55,15 @@ async def post_batch(request: Request, include: Include = None) -> Response:
     document = await _document(request, batch)
     headers = {"Location": f"/v1/batches/{batch.id}"}
     return Response(document.model_dump_json(), 202, headers, "application/json")
+
+
+@router.get("", operation_id="list_batches")
+async def listed(request: Request, limit: Limit = 100, before: Before = None) -> BatchList:
+    """List batches, the newest first."""
+    jobs: Jobs = request.app.state.jobs
+    every = await jobs.batches(owner_of(request), limit, before)
+    more = f"/v1/batches?limit={limit}&before={every[-1].created_at!r}" if len(every) == limit else None
+    return BatchList(batches=tuple(batch_document(batch, None) for batch in every), next=more)
 
 
 @router.get("/{batch}", operation_id="get_batch")

@@ -1,55 +1,23 @@
 """GET /docs: the description of the service for people, without anything from outside."""
 
 import json
-from functools import cache
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse
 
 from partita.service.api.openapi import Document
-from partita.service.problem_document import KINDS, NOT_FOUND, Refusal
+from partita.service.api.pages import HEADERS
+from partita.service.problem_document import KINDS
 
 router = APIRouter()
-
-ASSETS = {"docs.css": "text/css; charset=utf-8", "docs.js": "text/javascript; charset=utf-8"}
-"""The files that the page loads, and their media types."""
-
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-}
-
-
-@router.get("/", include_in_schema=False)
-async def root() -> RedirectResponse:
-    """Lead to the page."""
-    return RedirectResponse("/docs", status_code=307)
 
 
 @router.get("/docs", include_in_schema=False)
 async def docs(request: Request) -> HTMLResponse:
     """Give the page; its examples can be sent from it."""
     return HTMLResponse(render(request.app.state.openapi), headers=HEADERS)
-
-
-@router.get("/docs/{name}", include_in_schema=False)
-async def asset(name: str) -> Response:
-    """Give a file of the page."""
-    if name not in ASSETS:
-        raise Refusal(NOT_FOUND, "there is nothing under this path")
-    return Response(_asset(name), media_type=ASSETS[name], headers=HEADERS)
-
-
-@cache
-def _asset(name: str) -> bytes:
-    """Read a file of the page from the package."""
-    return files("partita.service.api").joinpath("page", name).read_bytes()
 
 
 def render(document: Document) -> str:
@@ -64,9 +32,9 @@ def render(document: Document) -> str:
     paragraphs = "".join(f"<p>{escape(text)}</p>" for text in info["description"].split("\n\n"))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="/page/icon.svg">'
         f"<title>{escape(info['title'])}</title>"
-        '<link rel="stylesheet" href="/docs/docs.css"><script src="/docs/docs.js" defer></script></head><body>'
+        '<link rel="stylesheet" href="/page/docs.css"><script type="module" src="/page/docs.js"></script></head><body>'
         f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1>{paragraphs}"
         '<p>For programs: <a href="/openapi.json">/openapi.json</a>.</p>'
         '<p><label>API key, where the server asks for one: <input id="key" type="password" autocomplete="off">'

@@ -11,11 +11,15 @@ from partita.service.access.addresses import names_loopback
 from partita.service.access.key_store import KeyStore
 from partita.service.access.keys import ANYONE, Caller, Role
 from partita.service.access.quotas import QuotaReached
+from partita.service.api.pages import ASSETS
 from partita.service.jobs.database import DatabaseAway
 from partita.service.problem_document import NO_KEY, QUOTA_REACHED, ROLE_TOO_LOW, Refusal
 from partita.service.refusals import store_away
 
-OPEN = frozenset(("/", "/docs", "/docs/docs.css", "/docs/docs.js", "/openapi.json", "/healthz", "/readyz"))
+PAGES = frozenset(("/", "/docs", "/openapi.json", *(f"/page/{name}" for name in ASSETS)))
+"""The pages and what they load: they hold nobody's jobs, and ask for them as every client does."""
+
+OPEN = PAGES | {"/healthz", "/readyz"}
 """The paths for which nobody needs a key."""
 
 ADMIN = frozenset(("/metrics",))

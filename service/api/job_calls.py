@@ -159,21 +159,21 @@ def found(job: Job | None, kind: TaskKind) -> Job:
     return job
 
 
-async def look(request: Request, kind: TaskKind, name: str) -> Response:
+async def look(request: Request, kind: TaskKind, name: str, include_problem: bool) -> Response:
     """Give a job as it stands, with its answer."""
     job = await job_in(request, kind, name)
-    return Response(await job_text(request.app.state.jobs, job), media_type="application/json")
+    return Response(await job_text(request.app.state.jobs, job, include_problem), media_type="application/json")
 
 
-async def job_text(jobs: Jobs, job: Job) -> bytes:
+async def job_text(jobs: Jobs, job: Job, include_problem: bool = False) -> bytes:
     """Write a job as JSON, with its answer."""
-    return with_answer(document_of(job, await jobs.ahead(job)), await answer_of(jobs, job))
+    return with_answer(document_of(job, await jobs.ahead(job)), await answer_of(jobs, job, include_problem))
 
 
-async def answer_of(jobs: Jobs, job: Job) -> bytes | None:
-    """Give the JSON of the answer of a job; None where it has none."""
+async def answer_of(jobs: Jobs, job: Job, include_problem: bool = False) -> bytes | None:
+    """Give the JSON of the answer of a job, with its problem where now or then asked for; None where it has none."""
     stored = await jobs.answer(job)
-    return None if stored is None else answer_text(stored, job.include_problem)
+    return None if stored is None else answer_text(stored, include_problem or job.include_problem)
 
 
 async def follow(request: Request, kind: TaskKind, name: str) -> Response:

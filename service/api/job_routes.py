@@ -32,9 +32,9 @@ def routes_of(kind: Literal["plan", "frontier"]) -> APIRouter:
         return await job_calls.listed(request, kind, state, limit, before)
 
     @router.get("/{job}", operation_id=f"get_{kind}")
-    async def look(request: Request, job: str) -> Response:
+    async def look(request: Request, job: str, include: Include = None) -> Response:
         """Give a job and its answer."""
-        return await job_calls.look(request, kind, job)
+        return await job_calls.look(request, kind, job, include == "problem")
 
     @router.get("/{job}/events", operation_id=f"follow_{kind}")
     async def follow(request: Request, job: str) -> Response:

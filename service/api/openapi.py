@@ -17,7 +17,7 @@ from partita.service.api.openapi_documents import about_documents, with_referenc
 from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing
 from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
 from partita.service.problem_document import ProblemDocument
-from partita.service.replies import BatchDocument, BatchResult, Health, JobDocument, JobList
+from partita.service.replies import BatchDocument, BatchList, BatchResult, Health, JobDocument, JobList, KeyDocument
 from partita.service.settings import Settings
 from partita.service.solving.references import Reference
 from partita.service.solving.variants import BatchRequest
@@ -42,9 +42,11 @@ def openapi_document(settings: Settings) -> Document:
             (Health, "serialization"),
             (BatchRequest, "validation"),
             (BatchDocument, "serialization"),
+            (BatchList, "serialization"),
             (BatchResult, "serialization"),
             (JobDocument, "serialization"),
             (JobList, "serialization"),
+            (KeyDocument, "serialization"),
             (ProblemDocument, "serialization"),
             (StoredDocument, "serialization"),
             (DocumentList, "serialization"),
@@ -77,6 +79,7 @@ def openapi_document(settings: Settings) -> Document:
                 **about_documents("cluster", settings, names[Cluster, "validation"]),
                 **about_batches(settings, examples.BATCHES),
                 "/v1/evaluations": {"post": _evaluating(settings, evaluation, answer)},
+                "/v1/key": {"get": _KEY},
                 "/healthz": {"get": _HEALTH},
                 "/readyz": {"get": _READY},
                 "/metrics": {"get": _METRICS},
@@ -97,6 +100,12 @@ _READY: Document = {
     "summary": "Tell whether jobs can be taken and solved",
     "description": "The store can be reached and a worker is alive.",
     "responses": {"200": json_response("The service is ready.", reference("Health")), **failures([500, 503])},
+}
+_KEY: Document = {
+    "operationId": "get_key",
+    "summary": "Tell whose key the request has, and what it may do",
+    "description": "Where the server asks for no key, the name is null.",
+    "responses": {"200": json_response("The key.", reference("KeyDocument")), **failures([500, 503])},
 }
 _METRICS: Document = {
     "operationId": "metrics",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from partita.service.api.batches import NDJSON
-from partita.service.api.openapi_parts import BATCH, INCLUDE, KEY, Document, failures, json_response, reference
+from partita.service.api.openapi_parts import BATCH, INCLUDE, KEY, PAGE, Document, failures, json_response, reference
 from partita.service.settings import Settings
 
 _TEXT = (
@@ -37,7 +37,17 @@ def about_batches(settings: Settings, shown: dict[str, dict[str, Any]]) -> Docum
                     "202": json_response("The batch.", reference("BatchDocument"), Location="The batch."),
                     **failures((400, 408, 409, 413, 415, 422, 429, 500, 503, 504)),
                 },
-            }
+            },
+            "get": {
+                "operationId": "list_batches",
+                "summary": "List batches",
+                "description": "The newest first, without forecasts.",
+                "parameters": list(PAGE),
+                "responses": {
+                    "200": json_response("The batches.", reference("BatchList")),
+                    **failures((422, 500, 503)),
+                },
+            },
         },
         "/v1/batches/{batch}": {
             "get": {

@@ -106,8 +106,8 @@ def about_jobs(path: str, what: str) -> Document:
                 "summary": "Give a job and its answer",
                 "description": "While it runs: its phase, the best value so far, the bound and the gap, and whether it "
                 "still improves.",
-                "parameters": [JOB],
-                "responses": {"200": job, **missing},
+                "parameters": [JOB, INCLUDE],
+                "responses": {"200": job, **failures((404, 422, 500, 503))},
             },
             "delete": {
                 "operationId": f"cancel_{what}",

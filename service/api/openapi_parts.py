@@ -44,6 +44,23 @@ BATCH: Document = {
     "example": "0b7f2a9c-58d4-4a57-8f43-6a5e4d3c2b1a",
 }
 
+PAGE: tuple[Document, ...] = (
+    {
+        "name": "limit",
+        "in": "query",
+        "required": False,
+        "description": "The most to give.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+    },
+    {
+        "name": "before",
+        "in": "query",
+        "required": False,
+        "description": "Only what is older than this, in seconds since 1970; 'next' has it.",
+        "schema": {"type": "number", "minimum": 0},
+    },
+)
+
 LIST: tuple[Document, ...] = (
     {
         "name": "state",
@@ -52,20 +69,7 @@ LIST: tuple[Document, ...] = (
         "description": "Only jobs in this state.",
         "schema": {"type": "string", "enum": ["queued", "running", "succeeded", "failed", "cancelled"]},
     },
-    {
-        "name": "limit",
-        "in": "query",
-        "required": False,
-        "description": "The most jobs to give.",
-        "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
-    },
-    {
-        "name": "before",
-        "in": "query",
-        "required": False,
-        "description": "Only jobs older than this, in seconds since 1970; 'next' has it.",
-        "schema": {"type": "number", "minimum": 0},
-    },
+    *PAGE,
 )
 
 

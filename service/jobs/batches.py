@@ -183,6 +183,20 @@ def find(store: Store, batch: str, owner: str) -> Batch | None:
     return Batch(batch, row.created_at, row.total, states)
 
 
+def listed(store: Store, owner: str, limit: int, before: float | None) -> list[Batch]:
+    """Give the newest batches of an owner, before a time, as they stand."""
+    chosen = sa.select(batches.c.id, batches.c.created_at, batches.c.total).where(batches.c.owner == owner)
+    if before is not None:
+        chosen = chosen.where(batches.c.created_at < before)
+    with store.engine.connect() as connection:
+        rows = connection.execute(chosen.order_by(batches.c.created_at.desc(), batches.c.id).limit(limit)).all()
+        states: dict[str, dict[str, int]] = {row.id: {} for row in rows}
+        counted = sa.select(jobs.c.batch, jobs.c.state, sa.func.count()).where(jobs.c.batch.in_(states))
+        for batch, state, count in connection.execute(counted.group_by(jobs.c.batch, jobs.c.state)):
+            states[batch][state] = count
+    return [Batch(row.id, row.created_at, row.total, states[row.id]) for row in rows]
+
+
 def flow(store: Store, batch: Batch, owner: str) -> Flow:
     """Measure how fast the queue of an owner before the end of a batch shrinks."""
     now = time.time()

@@ -227,6 +227,10 @@ class Jobs:
         """Give a batch of an owner; None where there is none."""
         return await asyncio.to_thread(batches.find, self.store, batch, owner)
 
+    async def batches(self, owner: str, limit: int, before: float | None) -> tuple[Batch, ...]:
+        """Give the newest batches of an owner that are older than a time."""
+        return tuple(await asyncio.to_thread(batches.listed, self.store, owner, limit, before))
+
     async def flow(self, batch: Batch, owner: str) -> Flow:
         """Measure how fast the queue of an owner before the end of a batch shrinks."""
         return await asyncio.to_thread(batches.flow, self.store, batch, owner)

@@ -163,7 +163,7 @@ def test_late_body(make_app):
 def test_nothing_here(make_app):
     """Tests that unknown paths and wrong methods have problem documents too."""
     app = make_app()
-    for path in ("/v1", "/v1/plans/", "/docs/nothing.js", "/docs/../settings.py"):
+    for path in ("/v1", "/v1/plans/", "/docs/nothing.js", "/page/../settings.py"):
         document_in(call(app, "GET", path), 404, "not-found")
     response = call(app, "DELETE", "/v1/plans")
     document_in(response, 405, "wrong-method")
@@ -265,7 +265,11 @@ def test_exports_are_counted_like_other_requests(make_app):
     assert call(app, "GET", f"{location}/export/deepspeed").status_code == 200
 
 
-def test_the_root_leads_to_the_docs(make_app):
-    """Tests that the address alone shows something."""
-    response = call(make_app(), "GET", "/")
-    assert (response.status_code, response.headers["location"]) == (307, "/docs")
+def test_files_of_the_page_are_sent_once(make_app):
+    """Tests that a browser that has a file of the page is not sent it again, and is asked to look each time."""
+    app = make_app()
+    for path in ("/", "/page/main.js"):
+        first = call(app, "GET", path, headers={})
+        assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
+        again = call(app, "GET", path, headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")

@@ -16,7 +16,11 @@ CALLS = [(path, method.upper()) for path, methods in DOCUMENT["paths"].items() f
 GUARDED = [each for each in CALLS if each[0] not in OPEN]
 ABOUT_ONE = [(path, method) for path, method in GUARDED if "{" in path and method != "PUT"]
 PUTS = [(path, method) for path, method in GUARDED if method == "PUT"]
-LISTS = [(path, method) for path, method in GUARDED if "{" not in path and role_for(method, path) == "read"]
+LISTS = [
+    (path, method)
+    for path, method in GUARDED
+    if "{" not in path and role_for(method, path) == "read" and path != "/v1/key"
+]
 ASKING = {"/v1/plans", "/v1/frontiers", "/v1/batches", "/v1/evaluations"}
 """The calls that take something new; tests below say what each must not tell of others."""
 
@@ -170,6 +174,15 @@ def test_answers_are_each_callers_own(make_app, path):
     assert "age" not in other.headers
     assert other.json()["solver"] != first.json()["solver"]  # the effort of a solve of its own
     assert other.headers["location"] != first.headers["location"]
+
+
+def test_a_key_is_told_of_itself_alone(make_app):
+    """Tests that a caller learns the name and the role of the key that it shows; without keys it may do all."""
+    app = make_app()
+    assert call(app, "GET", "/v1/key").json() == {"name": None, "role": "admin"}
+    headers = [headers_with(app, "alice"), headers_with(app, "looks", "read", "alice")]
+    told = [call(app, "GET", "/v1/key", headers=each).json() for each in headers]
+    assert told == [{"name": "alice", "role": "solve"}, {"name": "looks", "role": "read"}]
 
 
 def test_evaluations_leave_nothing_behind(make_app):

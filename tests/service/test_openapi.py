@@ -14,6 +14,7 @@ from partita.service.api import examples
 from partita.service.api.app import ROUTERS
 from partita.service.api.docs_page import render
 from partita.service.api.openapi import openapi_document
+from partita.service.api.pages import ASSETS
 from partita.service.problem_document import KINDS
 from partita.service.settings import Settings
 
@@ -140,7 +141,7 @@ def test_every_call_is_described():
     """Tests that the calls that exist are those that are described."""
     existing = {
         (route.path, method)
-        for router in ROUTERS[:-1]  # all but the page
+        for router in ROUTERS[:-2]  # all but the pages
         for route in router.routes
         for method in route.methods
     }
@@ -207,12 +208,12 @@ def page(make_app):
 def test_page_loads_nothing_from_outside(page, make_app):
     """Tests that the page needs this server only, and that all it loads is there."""
     loaded = Page(page).loaded
-    assert loaded == {"data:,", "/docs/docs.css", "/docs/docs.js"}
-    for path in loaded - {"data:,"}:
+    assert loaded == {"/page/icon.svg", "/page/docs.css", "/page/docs.js"}
+    for path in loaded:
         response = call(make_app(), "GET", path, headers={})
         assert response.status_code == 200
-        assert response.headers["content-type"].startswith(("text/css", "text/javascript"))
-        assert b"http" not in response.content
+        assert response.headers["content-type"].startswith(("text/css", "text/javascript", "image/svg+xml"))
+        assert b"http" not in response.content.replace(b"http://www.w3.org/2000/svg", b"")
     assert "<style" not in page
     assert " style=" not in page
     assert "onclick" not in page
@@ -236,5 +237,5 @@ def test_page_shows_every_example(page):
 
 def test_unknown_file_of_the_page(make_app):
     """Tests that only the files of the page are given away."""
-    document_in(call(make_app(), "GET", "/docs/..%2fsettings.py", headers={}), 404, "not-found")
-    assert {file.name for file in files("partita.service.api").joinpath("page").iterdir()} == {"docs.css", "docs.js"}
+    document_in(call(make_app(), "GET", "/page/..%2fsettings.py", headers={}), 404, "not-found")
+    assert {file.name for file in files("partita.service").joinpath("page").iterdir()} == {"index.html", *ASSETS}

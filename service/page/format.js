@@ -1,0 +1,101 @@
+// Figures as people read them; the words and digits of service/reports/wording.py.
+
+/** @type {[string, number][]} */
+const SECONDS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
+/** @type {[string, number][]} */
+const BYTES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
+
+/**
+ * Write a number with so many significant digits.
+ * @param {number} number
+ * @param {number} [digits]
+ */
+export function significant(number, digits = 4) {
+  if (number === 0 || !Number.isFinite(number)) return String(number);
+  const rounded = number.toExponential(digits - 1);
+  const exponent = Number(rounded.slice(rounded.indexOf("e") + 1));
+  if (exponent < -5 || exponent > 12) return rounded;
+  const [whole, part] = Number(rounded).toFixed(Math.max(0, digits - 1 - exponent)).split(".");
+  const grouped = (whole ?? "").replace(/\B(?=(\d{3})+$)/g, " ");
+  return part === undefined ? grouped : `${grouped}.${part}`;
+}
+
+/**
+ * Write a time in the unit that suits it.
+ * @param {number} value
+ */
+export function seconds(value) {
+  if (value === 0) return "0 s";
+  const [unit, size] = SECONDS.find(([, least]) => Math.abs(value) >= least) ?? ["s", 1];
+  return `${significant(value / size)} ${unit}`;
+}
+
+/**
+ * Write bytes in the binary unit that suits them.
+ * @param {number} value
+ */
+export function sized(value) {
+  const found = BYTES.find(([, least]) => Math.abs(value) >= least);
+  return found ? `${significant(value / found[1], 3)} ${found[0]}` : `${value} B`;
+}
+
+/**
+ * Write a fraction in percent; a small one that is not 0 does not become 0.
+ * @param {number} fraction
+ */
+export function percent(fraction) {
+  if (fraction !== 0 && Math.abs(fraction) < 1e-4) return "under 0.01 %";
+  return `${(fraction * 100).toFixed(Math.abs(fraction) < 0.1 ? 2 : 1)} %`;
+}
+
+/**
+ * Write a number with its noun.
+ * @param {number} number
+ * @param {string} one
+ * @param {string} [many]
+ */
+export function counted(number, one, many) {
+  return `${number} ${number === 1 ? one : many ?? `${one}s`}`;
+}
+
+/** The field of the metrics behind each named objective, as in models/objective.py. */
+export const FIELDS = {
+  iteration_time: "iteration_time_s",
+  tokens_per_second: "tokens_per_second",
+  peak_memory: "peak_memory_bytes",
+  bottleneck_time: "bottleneck_time_s",
+  num_devices: "num_devices",
+  inter_node_bytes: "inter_node_bytes",
+};
+
+/**
+ * Write the value of a metric, given by its field, with its unit.
+ * @param {string} field
+ * @param {number} value
+ */
+export function metric(field, value) {
+  if (field.endsWith("_s")) return seconds(value);
+  if (field.endsWith("_bytes")) return sized(value);
+  if (field === "num_devices") return String(Math.round(value));
+  return `${significant(value)} ${field.split("_")[0]}/s`;
+}
+
+/**
+ * Write a value of an objective, which may be a list of metrics or a weighted sum.
+ * @param {unknown} objective
+ * @param {number | null} value
+ */
+export function amount(objective, value) {
+  if (value === null) return "not known yet";
+  const first = Array.isArray(objective) ? objective[0] : objective;
+  const field = typeof first === "string" ? /** @type {Record<string, string>} */ (FIELDS)[first] : undefined;
+  return field === undefined ? significant(value) : metric(field, value);
+}
+
+/**
+ * Write a moment as the user's clock has it.
+ * @param {string} text
+ */
+export function moment(text) {
+  return new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}

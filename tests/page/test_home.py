@@ -1,0 +1,59 @@
+"""The page at /: what it loads, and what is wrong in a problem."""
+
+import json
+import re
+
+from playwright.sync_api import expect
+from small_problems import chain
+
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+
+
+def test_the_page_comes_from_this_server_alone(home, server, record_property):
+    """Tests that it is there, under its policy; the fixture sees what it loads and writes."""
+    expect(home.get_by_role("heading", level=1)).to_have_text("Plan pipeline parallelism")
+    expect(home.get_by_label("Example")).to_be_visible()
+    policy = server[1].get("/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    record_property("first_paint_ms", home.evaluate(PAINT))
+
+
+def test_what_is_wrong_is_marked_where_it_is(home):
+    """Tests that faults stand at their lines, that the first is selected, and that each of a list leads to its own."""
+    home.watch.allowed = {422}
+    wrong = chain(training__num_stages="many", model__layers=[{"name": "a/b", "forward_s": -1}])
+    text = json.dumps(wrong, indent=1)
+    home.get_by_label("Problem").fill(text)
+    home.get_by_role("button", name="Plan", exact=True).click()
+    alert = home.get_by_role("alert").filter(has_text="2 things to correct")
+    expect(alert).to_be_visible()
+    field = home.get_by_label("Problem")
+    selected = "field => field.value.slice(field.selectionStart, field.selectionEnd)"
+    assert field.evaluate(selected) in ('"many"', "-1")
+    lines = text.split("\n")
+    for pointer, value in (("/training/num_stages", '"many"'), ("/model/layers/0/forward_s", "-1")):
+        number = next(at for at, line in enumerate(lines, 1) if line.rstrip(",").endswith(value))
+        alert.get_by_role("button", name=f"Line {number}, {pointer}", exact=True).click()
+        assert field.evaluate(selected) == value
+        expect(home.locator(".gutter .wrong", has_text=re.compile(f"^{number}$"))).to_be_visible()
+    expect(home.locator(".band").first).to_have_text("must be at least 0")
+
+
+def test_text_that_is_no_json(home):
+    """Tests that the line is marked in which that shows."""
+    home.watch.allowed = {400}
+    home.get_by_label("Problem").fill('{\n "model": {},\n "cluster": oops\n}')
+    home.get_by_role("button", name="Plan", exact=True).click()
+    expect(home.get_by_role("alert").filter(has_text="1 thing to correct")).to_contain_text("Line 3")
+    expect(home.locator(".gutter .wrong")).to_have_text("3")
+
+
+def test_stored_parts_are_named(home, server):
+    """Tests that a stored model takes the place of the problem's own, and that what it then lacks is said."""
+    home.watch.allowed = {422}
+    assert server[1].put("/v1/profiles/tiny", json=chain()["model"]).is_success
+    home.reload()
+    home.get_by_label("Stored model").select_option("tiny")
+    assert json.loads(home.get_by_label("Problem").input_value())["model"] == {"ref": "tiny"}
+    home.get_by_role("button", name="Plan", exact=True).click()
+    expect(home.get_by_role("alert").filter(has_text="to correct")).to_contain_text("/cluster")
