@@ -100,6 +100,35 @@ class JobDocument(Model):
     answer: Answer | Front | None = None
 
 
+class Figure(Model):
+    """A figure in words; ``part`` where it belongs to the one before it."""
+
+    name: str
+    text: str
+    part: bool
+
+
+class Report(Model):
+    """An answer in words, those of the command line.
+
+    Attributes
+    ----------
+    headline
+        What was asked and how it ended.
+    refusal
+        That limits cannot be kept; null where they are.
+    explanation
+        How good the best plan is proven to be, or why there is none, line by line.
+    figures
+        What the candidate costs, and what simple rules would have cost.
+    """
+
+    headline: str
+    refusal: str | None
+    explanation: Many[str]
+    figures: Many[Figure]
+
+
 class JobList(Model):
     """Jobs, the newest first; ``next`` leads to older ones, null where there are none."""
 

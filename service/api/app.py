@@ -26,6 +26,7 @@ from partita.service.api import (
     keys,
     metrics,
     pages,
+    reports,
 )
 from partita.service.api.guard import Guard, not_valid
 from partita.service.api.job_routes import routes_of
@@ -55,7 +56,7 @@ from partita.service.tracing import traces_from
 LOG = logging.getLogger("partita.service")
 
 ROUTERS = (
-    *(routes_of("plan"), exports.router, batches.router, evaluations.router),
+    *(routes_of("plan"), exports.router, reports.router, batches.router, evaluations.router),
     *(charts.routes_of("plan"), charts.routes_of("frontier")),
     *(routes_of("frontier"), documents.routes_of("profile"), documents.routes_of("cluster")),
     *(keys.router, health.router, metrics.router),

@@ -14,10 +14,19 @@ from partita.service.api.openapi_access import SCHEME, guarded
 from partita.service.api.openapi_batches import about_batches
 from partita.service.api.openapi_charts import drawing
 from partita.service.api.openapi_documents import about_documents, with_references
-from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing
+from partita.service.api.openapi_jobs import about_jobs, asking, exporting, listing, reporting
 from partita.service.api.openapi_parts import INCLUDE, Document, failures, json_response, reference
 from partita.service.problem_document import ProblemDocument
-from partita.service.replies import BatchDocument, BatchList, BatchResult, Health, JobDocument, JobList, KeyDocument
+from partita.service.replies import (
+    BatchDocument,
+    BatchList,
+    BatchResult,
+    Health,
+    JobDocument,
+    JobList,
+    KeyDocument,
+    Report,
+)
 from partita.service.settings import Settings
 from partita.service.solving.references import Reference
 from partita.service.solving.variants import BatchRequest
@@ -48,6 +57,7 @@ def openapi_document(settings: Settings) -> Document:
             (JobList, "serialization"),
             (KeyDocument, "serialization"),
             (ProblemDocument, "serialization"),
+            (Report, "serialization"),
             (StoredDocument, "serialization"),
             (DocumentList, "serialization"),
             (Reference, "validation"),
@@ -69,6 +79,7 @@ def openapi_document(settings: Settings) -> Document:
                 **about_jobs("/v1/plans", "plan"),
                 "/v1/plans/{job}/export/{format}": {"get": exporting()},
                 "/v1/plans/{job}/charts/{name}": {"get": drawing("plan")},
+                "/v1/plans/{job}/report": {"get": reporting()},
                 "/v1/frontiers": {
                     "post": asking("frontier", _FRONTIER, settings, examples.FRONTIERS, request, front),
                     "get": listing("list_frontiers", "fronts"),

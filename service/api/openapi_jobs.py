@@ -14,6 +14,14 @@ from partita.service.api.openapi_parts import (
 from partita.service.reports.formats import FORMATS
 from partita.service.settings import Settings
 
+CANDIDATE: Document = {
+    "name": "candidate",
+    "in": "query",
+    "required": False,
+    "description": "Which plan of the answer is meant.",
+    "schema": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1},
+}
+
 ASKING = (400, 408, 409, 413, 415, 422, 429, 500, 503, 504)
 """The statuses of problem documents of calls that take a problem."""
 
@@ -62,19 +70,16 @@ def exporting() -> Document:
     media: Document = {}
     for format in FORMATS.values():
         media[format.media_type] = {"schema": {} if format.media_type == "application/json" else {"type": "string"}}
-    candidate = {
-        "name": "candidate",
-        "in": "query",
-        "required": False,
-        "description": "Which plan of the answer to write.",
-        "schema": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1},
-    }
     named = {
         "name": "format",
         "in": "path",
         "required": True,
         "description": "; ".join(f"{name}: {format.summary}" for name, format in FORMATS.items()) + ".",
-        "schema": {"type": "string", "enum": list(FORMATS)},
+        "schema": {
+            "type": "string",
+            "enum": list(FORMATS),
+            "x-enum-descriptions": [format.summary for format in FORMATS.values()],
+        },
         "example": "torchtitan",
     }
     return {
@@ -82,9 +87,24 @@ def exporting() -> Document:
         "summary": "Write a plan for another program",
         "description": "The text is read back and compared with the plan first. A plan that the other program would "
         "not run as planned is refused, with the reason.",
-        "parameters": [JOB, named, candidate],
+        "parameters": [JOB, named, CANDIDATE],
         "responses": {
             "200": {"description": "The text.", "content": media},
+            **failures((400, 404, 409, 422, 500, 503, 504)),
+        },
+    }
+
+
+def reporting() -> Document:
+    """Describe the call that tells an answer in words."""
+    return {
+        "operationId": "report_plan",
+        "summary": "Tell what an answer says",
+        "description": "In the words of the command line: how good the best plan is proven to be, or why there is none "
+        "and what would help, and what a plan costs.",
+        "parameters": [JOB, CANDIDATE],
+        "responses": {
+            "200": json_response("The words.", reference("Report")),
             **failures((400, 404, 409, 422, 500, 503, 504)),
         },
     }

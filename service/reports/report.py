@@ -1,6 +1,6 @@
 """An answer as a report for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import isclose
 from typing import IO
@@ -57,17 +57,19 @@ def print_report(answer: Answer, problem: Problem, file: IO[str], *, title: str 
 
 def _print(answer: Answer, problem: Problem, console: Console, title: str | None) -> None:
     """Print all parts in their order."""
-    console.print(Text(_headline(answer, problem, title), style="bold"))
+    console.print(Text(headline(answer, problem, title), style="bold"))
     if answer.candidates:
         best = answer.candidates[0]
         _print_plan(best, problem, console)
         console.print()
-        console.print(_figures(answer, problem, best))
+        console.print(_grid(figures(answer, problem, best)))
     if answer.candidates and answer.candidates[0].scenarios:
         console.print()
         console.print(scenario_table(answer.candidates[0]))
-    for text in _explanation(answer, problem):
-        console.print(unbroken(text) if isinstance(text, str) else text)
+    heading = refusal(answer)
+    console.print() if heading is None else console.print(Text(f"\n{heading}", style="bold red"))
+    for text in explanation(answer, problem):
+        console.print(unbroken(text))
     if answer.schedules:
         console.print()
         console.print(schedule_table(answer, problem.training.schedules))
@@ -104,7 +106,7 @@ def _devices(answer: Answer, problem: Problem) -> str:
     return every if used in (0, problem.cluster.num_devices) else f"{used} of {every}"
 
 
-def _headline(answer: Answer, problem: Problem, title: str | None) -> str:
+def headline(answer: Answer, problem: Problem, title: str | None) -> str:
     """Say in one line what was asked and how it ended."""
     stages = f"{counted(len(answer.candidates[0].stages), 'stage')}, " if answer.candidates else ""
     return (
@@ -145,29 +147,35 @@ def _batch_text(answer: Answer, problem: Problem) -> str:
     return ", ".join(each for each in (text, degrees, f"the best of {compared} configurations") if each)
 
 
-def _figures(answer: Answer, problem: Problem, best: Candidate) -> Table:
-    """Show what the plan costs, and what the simple rules would have cost."""
-    metrics = best.metrics
+def _grid(rows: Iterable[tuple[str, str]]) -> Table:
+    """Show figures beside their names."""
     grid = Table.grid(padding=(0, 2, 0, 0))
-    over = {"expected": " on average", "worst": " at worst"}[problem.over_scenarios] if best.scenarios else ""
-    grid.add_row("Iteration time", f"{seconds(metrics.iteration_time_s)}{over}, {_how(best)}")
+    for name, text in rows:
+        grid.add_row(name, unbroken(text))
+    return grid
+
+
+def figures(answer: Answer, problem: Problem, plan: Candidate) -> Iterator[tuple[str, str]]:
+    """Say what a plan costs and what the simple rules would have cost, each with its name, indented where a part."""
+    metrics = plan.metrics
+    over = {"expected": " on average", "worst": " at worst"}[problem.over_scenarios] if plan.scenarios else ""
+    yield "Iteration time", f"{seconds(metrics.iteration_time_s)}{over}, {_how(plan)}"
     if metrics.queued_iteration_time_s is not None and metrics.queueing_gap is not None:
         queued, gap = seconds(metrics.queued_iteration_time_s), metrics.queueing_gap
         waiting = "the same" if gap < SAME else f"{percent(gap)} of it by waiting"
-        grid.add_row("  with queues for links", unbroken(f"{queued}, {waiting}"))
+        yield "  with queues for links", f"{queued}, {waiting}"
     for name, baseline in answer.baselines.items():
-        grid.add_row(f"  {BASELINES.get(name, name)}", unbroken(_comparison(baseline, metrics, answer.objective)))
+        yield f"  {BASELINES.get(name, name)}", _comparison(baseline, metrics, answer.objective)
     if metrics.tokens_per_second is not None:
-        grid.add_row("Throughput", f"{significant(metrics.tokens_per_second)} tokens/s")
+        yield "Throughput", f"{significant(metrics.tokens_per_second)} tokens/s"
     if metrics.bubble_fraction is not None:
-        grid.add_row("Bubble", f"{percent(metrics.bubble_fraction)} of device time")
+        yield "Bubble", f"{percent(metrics.bubble_fraction)} of device time"
     rate = metrics.microbatches_per_second
     steady = "" if rate is None else f": {significant(rate)} microbatches/s in steady state"
-    grid.add_row("Bottleneck", unbroken(f"{seconds(metrics.bottleneck_time_s)} per microbatch{steady}"))
-    grid.add_row("Peak memory", sized(metrics.peak_memory_bytes))
-    sent = " between stages, in each replica" if best.data_parallel > 1 else ""
-    grid.add_row("Between nodes", f"{sized(metrics.inter_node_bytes)} per iteration{sent}")
-    return grid
+    yield "Bottleneck", f"{seconds(metrics.bottleneck_time_s)} per microbatch{steady}"
+    yield "Peak memory", sized(metrics.peak_memory_bytes)
+    sent = " between stages, in each replica" if plan.data_parallel > 1 else ""
+    yield "Between nodes", f"{sized(metrics.inter_node_bytes)} per iteration{sent}"
 
 
 def _how(plan: Candidate) -> str:
@@ -190,15 +198,21 @@ def _comparison(baseline: Baseline, metrics: Metrics, objective: Objective) -> s
     return f"{seconds(theirs)}, {percent(abs(theirs - ours) / ours)} {word}{memory}"
 
 
-def _explanation(answer: Answer, problem: Problem) -> Iterator[str | Text]:
+def refusal(answer: Answer) -> str | None:
+    """Say in two words that limits cannot be kept, as a heading of the explanation; None where they are."""
+    if answer.infeasibility is None:
+        return None
+    return "This plan breaks limits" if answer.candidates else "No plan"
+
+
+def explanation(answer: Answer, problem: Problem) -> Iterator[str]:
     """Say how good the plan is proven to be, or why there is none."""
     if answer.infeasibility is not None:
-        yield Text("\nNo plan" if not answer.candidates else "\nThis plan breaks limits", style="bold red")
         yield from why_not(answer.infeasibility, answer.objective)
     elif answer.status == "no_solution":
         limit = seconds(problem.search.time_limit_s)
-        yield f"\nNo plan was found within {limit}, and none was ruled out; allow more time with --time-limit."
+        yield f"No plan was found within {limit}, and none was ruled out; allow more time with --time-limit."
     elif answer.candidates:
-        yield f"\n{proof_sentence(answer)}"
+        yield proof_sentence(answer)
     if answer.comparison is not None:
         yield from comparison_sentences(answer, answer.comparison)

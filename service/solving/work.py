@@ -22,6 +22,7 @@ from partita.service.solving.exporting import write_export
 from partita.service.solving.limits import OverLimit, check_limits
 from partita.service.solving.outcomes import Answered, Outcome, RefusalKind, Refused
 from partita.service.solving.references import Content, ReferenceChanged, filled_in, patched, references_of
+from partita.service.solving.reporting import write_report
 from partita.service.solving.talk import Accepted, Step, Talk
 from partita.service.solving.variants import split
 
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
     from partita.solver.progress import Progress
 
 TaskKind = Literal[
-    "plan", "evaluation", "frontier", "batch", "ndjson", "export", "chart", "references", "profile", "cluster"
+    "plan",
+    "evaluation",
+    "frontier",
+    "batch",
+    "ndjson",
+    "export",
+    "report",
+    "chart",
+    "references",
+    "profile",
+    "cluster",
 ]
 
 
@@ -50,8 +61,8 @@ class Task:
     kind
         ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
         metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
-        ``export``: an answer, of which one plan is written for another program. ``chart``: an answer or a front, of
-        which a picture is made.
+        ``export``: an answer, of which one plan is written for another program. ``report``: the same, told in words.
+        ``chart``: an answer or a front, of which a picture is made.
         ``references``: what is named in the body of another kind. ``profile``, ``cluster``: what is to be stored.
     body
         JSON as it came.
@@ -85,6 +96,8 @@ def perform(task: Task, settings: Settings, talk: Talk) -> Outcome:
         return write_export(task.body)
     if task.kind == "chart":
         return draw_chart(task.body)
+    if task.kind == "report":
+        return write_report(task.body)
     if task.kind == "references":
         return references_of(task.body)
     try:

@@ -1,0 +1,28 @@
+"""GET /v1/plans/{job}/report: what an answer says, in words."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from partita.service.api.answering import admitted
+from partita.service.api.job_calls import stored_answer
+from partita.service.refusals import logged_refusal
+from partita.service.solving.outcomes import Answered
+from partita.service.solving.reporting import report_body
+from partita.service.solving.work import Task
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/v1/plans/{job}/report", operation_id="report_plan")
+async def report(request: Request, job: str, candidate: Annotated[int, Query(ge=1, le=1_000_000)] = 1) -> Response:
+    """Tell what the answer of a job says."""
+    stored = await stored_answer(request, "plan", job, "ask for it")
+    if isinstance(stored, Response):
+        return stored
+    with admitted(request) as solves:
+        outcome = await solves.read(Task("report", report_body(candidate, stored.answered.with_problem())))
+    if not isinstance(outcome, Answered):
+        raise logged_refusal(outcome)
+    return Response(outcome.body, media_type="application/json")
