@@ -46,7 +46,12 @@ def drawing(kind: Literal["plan", "frontier"]) -> Document:
                 "in": "path",
                 "required": True,
                 "description": " ".join(f"{name}: {CHARTS[name].summary}" for name in names),
-                "schema": {"type": "string", "enum": list(names)},
+                "schema": {
+                    "type": "string",
+                    "enum": list(names),
+                    "x-enum-varnames": [CHARTS[name].title for name in names],
+                    "x-enum-descriptions": [CHARTS[name].summary for name in names],
+                },
                 "example": "memory",
             },
             {

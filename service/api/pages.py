@@ -21,10 +21,11 @@ ASSETS = {
         f"{name}.js": _SCRIPT
         for name in (
             *("access", "api", "chart", "docs", "dom", "editor", "follow", "format", "json_places"),
-            *("answer", "live", "main", "recent"),
+            *("answer", "exports", "live", "main", "recent", "tables"),
             *("view_home", "view_plan"),
         )
     },
+    "vega.js": _SCRIPT,
     "icon.svg": _IMAGE,
 }
 """The files that pages load, with their media types; nothing else of the folder is given away."""

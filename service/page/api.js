@@ -120,6 +120,34 @@ export async function json(path, options) {
   return (await send(path, options)).json();
 }
 
+/** @type {Promise<any> | null} */
+let description = null;
+
+/** Give the description of the service (OpenAPI), which names its examples, formats and pictures. */
+export function described() {
+  description ??= json("/openapi.json").catch((error) => {
+    description = null; // the next view asks again
+    throw error;
+  });
+  return description;
+}
+
+/**
+ * Give the values that a parameter of a call may have, with their titles and what they mean.
+ * @param {string} path The path as the description has it.
+ * @param {string} parameter
+ * @returns {Promise<{ name: string, title: string, summary: string }[]>}
+ */
+export async function choices(path, parameter) {
+  const { parameters } = (await described()).paths[path].get;
+  const { schema } = parameters.find((/** @type {{ name: string }} */ each) => each.name === parameter);
+  return schema.enum.map((/** @type {string} */ name, /** @type {number} */ index) => ({
+    name,
+    title: schema["x-enum-varnames"]?.[index] ?? name,
+    summary: schema["x-enum-descriptions"][index],
+  }));
+}
+
 /**
  * Give the lines of a response as they come.
  * @param {Response} response

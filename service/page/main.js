@@ -39,6 +39,10 @@ async function show() {
     await showing(page, address);
   } catch (error) {
     if (signal.aborted) return;
+    if (error instanceof Problem && error.status === 401) {
+      page.main.append(h("p", null, "Nothing can be shown without a valid key.")); // the form for keys says why
+      return;
+    }
     page.main.append(h("p", { class: "failure", role: "alert" }, why(error)));
     if (!(error instanceof Problem || error instanceof Away)) console.error(error);
   }

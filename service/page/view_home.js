@@ -1,7 +1,7 @@
 // Ask for a plan: a problem as JSON, what is wrong in it, and the jobs so far.
 
 import { maySolve } from "./access.js";
-import { Problem, freshName, json, send, why } from "./api.js";
+import { Problem, described, freshName, json, send, why } from "./api.js";
 import { fill, h } from "./dom.js";
 import { Editor } from "./editor.js";
 import { counted } from "./format.js";
@@ -75,7 +75,7 @@ class Form {
     file.addEventListener("change", () => void this.open(file.files?.[0]));
     fill(this.choices, h("label", { for: "file" }, "File ", file));
     const [description, models, clusters] = await Promise.all([
-      json("/openapi.json", { signal }),
+      described(),
       json("/v1/profiles", { signal }),
       json("/v1/clusters", { signal }),
     ]);

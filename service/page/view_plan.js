@@ -2,7 +2,7 @@
 
 import { restrict } from "./access.js";
 import { json, why } from "./api.js";
-import { answered } from "./answer.js";
+import { showAnswer } from "./answer.js";
 import { fill, h } from "./dom.js";
 import { follow } from "./follow.js";
 import { Live } from "./live.js";
@@ -29,7 +29,7 @@ export async function show(page, name, candidate) {
       going.away();
     } else if (news.ended) {
       page.announce(`The job has ${news.job.state}.`);
-      ended(page, body, news.job, Number(candidate || 1));
+      await ended(page, body, news.job, Number(candidate || 1));
     } else {
       going ??= new Going(page, path, body);
       going.update(news.job);
@@ -109,7 +109,7 @@ function objectiveOf(text) {
  * @param {Job} job
  * @param {number} candidate
  */
-function ended(page, body, job, candidate) {
+async function ended(page, body, job, candidate) {
   const text = sent.get(job.id);
   const failure = job.failure;
   if (failure && text && failure.errors.length) {
@@ -117,7 +117,7 @@ function ended(page, body, job, candidate) {
     return;
   }
   if (job.state === "succeeded") {
-    answered(page, body, job, candidate);
+    await showAnswer(page, body, job, candidate);
   } else if (failure) {
     const places = failure.errors.map((each) => h("li", null, h("code", null, each.pointer), " ", each.detail));
     fill(body, h("p", { class: "failure", role: "alert" }, `${failure.title}: ${failure.detail}.`), h("ul", null, places));

@@ -35,7 +35,7 @@ def browser():
         found.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """A server as users start it; its process, and a client of it."""
     from processes import running  # after the lines above that let it be found

@@ -1,0 +1,122 @@
+// The figures of an answer as tables: of all its plans, and those that the pictures of one plan show.
+
+import { h, table } from "./dom.js";
+import { FIELDS, metric, seconds, sized } from "./format.js";
+
+/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {any} Answer */
+
+const MEMORY = {
+  weights_bytes: "Weights",
+  gradients_bytes: "Gradients",
+  optimizer_bytes: "Optimizer",
+  buffers_bytes: "Buffers",
+  activations_bytes: "Activations",
+  communication_bytes: "Communication",
+  workspace_bytes: "Workspace",
+  reserve_bytes: "Reserve",
+  total_bytes: "Total",
+  capacity_bytes: "Device",
+};
+
+/**
+ * The figures of each picture of a plan, by the picture's name.
+ * @type {Record<string, (answer: Answer, number: number) => Child>}
+ */
+export const FIGURES = { layers, times, memory, placement, timeline: times };
+
+/**
+ * List the plans, each with a link to it.
+ * @param {import("./follow.js").Job} job
+ * @param {number} shown The number of the one that is shown.
+ */
+export function candidateTable(job, shown) {
+  /** @type {Answer} */
+  const answer = job.answer;
+  const first = Array.isArray(answer.objective) ? answer.objective[0] : answer.objective;
+  const asked = typeof first === "string" ? FIELDS[/** @type {keyof typeof FIELDS} */ (first)] : "iteration_time_s";
+  const columns = [...new Set(["iteration_time_s", "peak_memory_bytes", asked])];
+  const rows = answer.candidates.map((/** @type {any} */ plan, /** @type {number} */ index) => [
+    h("a", { href: `#/plans/${job.id}/${index + 1}`, "aria-current": index + 1 === shown ? "true" : null }, `Plan ${index + 1}`),
+    ...columns.map((field) => (plan.metrics[field] === null ? "" : metric(field, plan.metrics[field]))),
+    plan.schedule.kind,
+    plan.stages.map((/** @type {any} */ stage) => stage.layers.length).join(" "),
+  ]);
+  const headings = columns.map((field) => /** @type {Record<string, string>} */ (NAMES)[field] ?? field);
+  return table("Best first", ["Plan", ...headings, "Schedule", "Layers per stage"], rows);
+}
+
+const NAMES = {
+  iteration_time_s: "Iteration time",
+  tokens_per_second: "Tokens per second",
+  peak_memory_bytes: "Peak memory",
+  bottleneck_time_s: "Bottleneck time",
+  num_devices: "Devices",
+  inter_node_bytes: "Between nodes",
+};
+
+/**
+ * @param {Answer} answer
+ * @param {number} number
+ */
+function layers(answer, number) {
+  const rows = stagesOf(answer, number).map((stage) => [
+    `Stage ${stage.index}`,
+    String(stage.layers.length),
+    stage.layers.length > 1 ? `${stage.layers[0]} … ${stage.layers[stage.layers.length - 1]}` : stage.layers[0],
+    stage.recompute.join(", "),
+  ]);
+  return table("Layers", ["Stage", "Number", "Layers", "Recomputed"], rows);
+}
+
+/**
+ * @param {Answer} answer
+ * @param {number} number
+ */
+function times(answer, number) {
+  const rows = stagesOf(answer, number).map((stage) => [
+    `Stage ${stage.index}`,
+    seconds(stage.forward_s),
+    seconds(stage.backward_s),
+    seconds(stage.weight_gradient_s),
+    stage.devices.join(", "),
+  ]);
+  return table("For one microbatch", ["Stage", "Forward", "Backward", "of it weight gradient", "Devices"], rows);
+}
+
+/**
+ * @param {Answer} answer
+ * @param {number} number
+ */
+function memory(answer, number) {
+  const rows = stagesOf(answer, number).map((stage) => [
+    `Stage ${stage.index} on ${stage.devices.join(", ")}`,
+    ...Object.keys(MEMORY).map((field) => sized(stage.memory[field])),
+  ]);
+  return table("Of each stage on each of its devices", ["Stage", ...Object.values(MEMORY)], rows);
+}
+
+/**
+ * @param {Answer} answer
+ * @param {number} number
+ */
+function placement(answer, number) {
+  const rows = answer.candidates[number - 1].boundaries.map((/** @type {any} */ each) => [
+    `Stage ${each.from_stage} to ${each.to_stage}`,
+    sized(each.forward_bytes),
+    seconds(each.transfer_s),
+    sized(each.backward_bytes),
+    seconds(each.backward_transfer_s),
+    each.path.join(", ") || "the same devices",
+  ]);
+  return table("Boundaries, for one microbatch", ["Boundary", "Forward", "in", "Backward", "in", "Path"], rows);
+}
+
+/**
+ * @param {Answer} answer
+ * @param {number} number
+ * @returns {any[]}
+ */
+function stagesOf(answer, number) {
+  return answer.candidates[number - 1].stages;
+}

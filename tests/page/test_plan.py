@@ -1,0 +1,142 @@
+"""A plan from the problem to its pictures, and a search that is stopped, cancelled, or left by its server."""
+
+import json
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import expect
+from processes import running
+from small_problems import chain, too_large
+
+from hard_problem import hard_problem
+from partita.service.reports.wording import seconds
+
+PLAN = re.compile(r"#/plans/[0-9a-f-]{36}$")
+
+
+def ask(page, problem):
+    """Plan a problem as a user does."""
+    page.get_by_label("Problem").fill(problem if isinstance(problem, str) else json.dumps(problem))
+    page.get_by_role("button", name="Plan", exact=True).click()
+    page.wait_for_url(PLAN)
+
+
+def figure(page, name):
+    """Give the value that stands beside a name."""
+    return page.locator("dl div", has=page.locator("dt", has_text=re.compile(f"^{name}$"))).locator("dd")
+
+
+def drawn(page):
+    """Wait until all pictures are there."""
+    expect(page.locator(".picture").first).to_be_visible()
+    expect(page.locator(".drawing[aria-busy]")).to_have_count(0)
+
+
+def saved(page, button):
+    """Press a button that keeps something; give the file's name and content."""
+    with page.expect_download() as download:
+        button.click()
+    return download.value.suggested_filename, download.value.path().read_bytes()
+
+
+@pytest.fixture
+def planned(home):
+    """The page of the plan of an example, with its pictures."""
+    home.get_by_label("Example").select_option("chain")
+    home.get_by_role("button", name="Plan", exact=True).click()
+    home.wait_for_url(PLAN)
+    drawn(home)
+    return home
+
+
+def test_a_plan_is_understood(planned, server):
+    """Tests what is proven, what it costs, every picture with its files and its figures, and the assumptions."""
+    page = planned
+    answer = server[1].get(urlsplit(page.url).fragment.replace("/plans", "/v1/plans", 1)).json()["answer"]
+    expect(page.locator(".headline")).to_contain_text("chain of six layers: 6 layers, 3 stages, 1f1b")
+    best = seconds(answer["best_bound"])
+    expect(page.get_by_text(f"Proven optimal: no plan has a better iteration time than {best}.")).to_be_visible()
+    expect(figure(page, "Iteration time")).to_have_text(f"{best}, predicted")
+    expect(page.get_by_text(answer["assumptions"][0], exact=True)).to_be_visible()
+    pictures = page.locator(".picture")
+    assert pictures.count() >= 4
+    for picture in pictures.all():
+        name, content = saved(page, picture.get_by_role("button", name=re.compile("^Save SVG")))
+        assert name.endswith(".svg") and content.startswith(b"<svg")
+    name, content = saved(page, pictures.first.get_by_role("button", name=re.compile("^Save PNG")))
+    assert name.endswith(".png") and content.startswith(b"\x89PNG")
+    memory = pictures.filter(has=page.get_by_role("heading", name="Memory per device"))
+    memory.get_by_text("The same figures as a table").click()
+    expect(memory.get_by_role("row")).to_have_count(1 + len(answer["candidates"][0]["stages"]))
+
+
+def test_other_plans_and_other_programs(planned):
+    """Tests that a link leads to the second plan, and that it is kept as text where a format can express it."""
+    page = planned
+    page.watch.allowed = {422}
+    page.get_by_role("link", name="Plan 2").click()
+    page.wait_for_url(re.compile("/2$"))
+    expect(page.get_by_role("heading", name="Plan 2 of 3")).to_be_visible()
+    page.get_by_text("For other programs").click()
+    assert b"PARTS = [0, " in saved(page, page.get_by_role("button", name="Save deepspeed.txt"))[1]
+    refused = page.get_by_role("row").filter(has_text="VLLM_PP_LAYER_PARTITION")
+    expect(refused).to_contain_text("vLLM does not run 1f1b")
+    answer = json.loads(saved(page, page.get_by_role("button", name="Answer as JSON"))[1])
+    assert answer["problem"]["model"]["name"] == "chain of six layers"
+    page.get_by_role("button", name="Change the problem").click()
+    expect(page.get_by_label("Problem")).to_have_value(re.compile('"chain of six layers"'))
+
+
+def test_why_there_is_no_plan(home):
+    """Tests that the reason stands where the plan would."""
+    ask(home, too_large())
+    expect(home.get_by_role("heading", name="No plan")).to_be_visible()
+    expect(home.get_by_text("Limits in force:")).to_be_visible()
+    expect(home.locator(".picture")).to_have_count(0)
+
+
+def test_a_fault_that_shows_late_leads_back(home, server):
+    """Tests that the page of a job that failed names the fault, and that whoever sent it can correct it."""
+    answer = server[1].post("/v1/plans", json=chain(model__layers=[]), headers={"Prefer": "respond-async"}).json()
+    home.goto(f"{server[1].base_url}#/plans/{answer['id']}")
+    expect(home.get_by_role("alert").filter(has_text="The input is not valid")).to_be_visible()
+    expect(home.get_by_text("/model/layers")).to_be_visible()
+
+
+def test_a_search_is_stopped(home):
+    """Tests that a search shows how far it is, and that stopping keeps the best plan found."""
+    ask(home, hard_problem())
+    expect(figure(home, "Best so far")).to_have_text(re.compile(r"\d m?s$"))
+    expect(figure(home, "No plan is better than")).to_have_text(re.compile(r"\d m?s$"))
+    expect(figure(home, "Gap")).to_have_text(re.compile(r"\d %$"))
+    home.get_by_role("button", name="Stop and keep the best").click()
+    expect(home.locator(".headline")).to_contain_text("feasible")
+    expect(home.get_by_text(re.compile("^No plan can have a better iteration time than"))).to_be_visible()
+
+
+def test_a_search_is_cancelled(home):
+    """Tests that a cancelled search has no plan, says so, and is listed so."""
+    ask(home, hard_problem())
+    home.get_by_role("button", name="Cancel").click()
+    expect(home.get_by_text("The job was cancelled")).to_be_visible()
+    home.get_by_role("link", name="Plan", exact=True).click()
+    expect(home.get_by_role("row").nth(1)).to_contain_text("cancelled")
+
+
+def test_the_server_goes_and_comes_back(visit, tmp_path):
+    """Tests that the page says that its server is away, and shows the plan of the same job when it is back."""
+    serve = ("-m", "partita.service", "serve", "--data", str(tmp_path), "--port")
+    with running(*serve, "0", stop=False) as (process, client):
+        page = visit(client.base_url)
+        page.watch.allowed = {0}
+        ask(page, hard_problem(time_limit_s=8))
+        expect(figure(page, "Best so far")).to_be_visible()
+        process.kill()
+        expect(page.get_by_text("The server is away.", exact=False).first).to_be_visible()
+        address = page.url
+        with running(*serve, str(client.base_url.port)):
+            expect(page.get_by_role("paragraph").filter(has_text="Being planned.")).to_be_visible()
+            page.get_by_role("button", name="Stop and keep the best").click()
+            expect(page.locator(".headline")).to_contain_text("feasible")
+            assert page.url == address
