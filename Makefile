@@ -11,7 +11,7 @@ PYTHON := $(shell for name in python3.11 python3; do \
 	done)
 endif
 
-.PHONY: help demo test test-all check serve bench clean
+.PHONY: help demo test test-all check serve bench screenshots clean
 
 help:
 	@echo "make demo      plan two GPTs through the service, one of them captured from PyTorch, and print the plans"
@@ -19,6 +19,7 @@ help:
 	@echo "make test      run the tests; make test-all: the slow ones too"
 	@echo "make check     run the linters and the type checker"
 	@echo "make bench     measure how fast plans are proven"
+	@echo "make screenshots  take those of the README from the running page"
 	@echo "make clean     remove .venv and all caches"
 
 demo: $(READY)
@@ -44,6 +45,9 @@ check: $(DEV_READY)
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/run.py
+
+screenshots: $(DEV_READY)
+	@$(BIN)/python examples/make_screenshots.py
 
 $(READY): pyproject.toml hatch_build.py
 	@test -n "$(PYTHON)" || { echo "Partita needs Python 3.11 or newer with its venv module, as python3.11 or python3" \
