@@ -26,6 +26,7 @@ ASSETS = {
         )
     },
     "vega.js": _SCRIPT,
+    "vega-licenses.txt": "text/plain; charset=utf-8",
     "icon.svg": _IMAGE,
 }
 """The files that pages load, with their media types; nothing else of the folder is given away."""

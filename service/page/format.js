@@ -14,8 +14,8 @@ export function significant(number, digits = 4) {
   if (number === 0 || !Number.isFinite(number)) return String(number);
   const rounded = number.toExponential(digits - 1);
   const exponent = Number(rounded.slice(rounded.indexOf("e") + 1));
-  if (exponent < -5 || exponent > 12) return rounded;
-  const [whole, part] = Number(rounded).toFixed(Math.max(0, digits - 1 - exponent)).split(".");
+  if (exponent < -5 || exponent > 12) return rounded.replace(/(?<=e[+-])(?=\d$)/, "0");
+  const [whole, part] = number.toFixed(Math.max(0, digits - 1 - exponent)).split(".");
   const grouped = (whole ?? "").replace(/\B(?=(\d{3})+$)/g, " ");
   return part === undefined ? grouped : `${grouped}.${part}`;
 }

@@ -6,6 +6,8 @@ import re
 from playwright.sync_api import expect
 from small_problems import chain
 
+from partita.service.reports import wording
+
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
@@ -57,3 +59,17 @@ def test_stored_parts_are_named(home, server):
     assert json.loads(home.get_by_label("Problem").input_value())["model"] == {"ref": "tiny"}
     home.get_by_role("button", name="Plan", exact=True).click()
     expect(home.get_by_role("alert").filter(has_text="to correct")).to_contain_text("/cluster")
+
+
+def test_figures_are_written_as_by_the_command_line(home):
+    """Tests that the page's scripts write times, sizes and shares as the reports do."""
+    values = [0, 0.99999, 1.5e-9, 3.21e-5, 0.012345, 7.6543, 12345.6, 8.1e13, 1023, 1024, 5.5e9, 3e13]
+    shares = [0, 0.00001, 0.0123, 0.5, 1.234]
+    written = home.evaluate(
+        "async ([values, shares]) => {"
+        " const { seconds, sized, significant, percent } = await import('/page/format.js');"
+        " return [...values.map((v) => [seconds(v), sized(Math.floor(v)), significant(v)]), shares.map(percent)]; }",
+        [values, shares],
+    )
+    expected = [[wording.seconds(v), wording.sized(int(v)), wording.significant(v)] for v in values]
+    assert written == [*expected, [wording.percent(v) for v in shares]]
