@@ -45,13 +45,40 @@ export async function showAnswer(page, body, job, number) {
       plan && figures(report, number, answer.candidates.length),
       answer.candidates.length > 1 && h("section", { class: "plans" }, h("h2", null, "Plans"), candidateTable(job, number)),
     ),
-    pictures.length > 0 && h("section", null, h("h2", null, "Pictures"), pictures.map((each) => each.element)),
+    pictures.length > 0 &&
+      h("section", null, h("h2", null, "Pictures"), scenarioChoice(plan, pictures), pictures.map((each) => each.element)),
     notes("Assumptions", answer.assumptions),
     h("h2", null, "Take it along"),
     actions(page, path, job),
     plan && exportsOf(page, path, number),
   );
+  await drawAll(pictures);
+}
+
+/**
+ * Draw one after the other: each takes a process of the server's.
+ * @param {Picture[]} pictures
+ */
+async function drawAll(pictures) {
   for (const picture of pictures) await picture.draw();
+}
+
+/**
+ * Let the user choose a scenario where a plan has several; at first the longest is shown.
+ * @param {any} plan
+ * @param {Picture[]} pictures
+ */
+function scenarioChoice(plan, pictures) {
+  if (!plan.scenarios.length) return null;
+  const options = plan.scenarios.map((/** @type {{ name: string }} */ { name }) =>
+    h("option", { value: name, selected: name === plan.scenario }, name),
+  );
+  const list = h("select", null, options);
+  list.addEventListener("change", () => {
+    for (const picture of pictures) picture.wanted.query = { ...picture.wanted.query, scenario: list.value };
+    void drawAll(pictures);
+  });
+  return h("label", null, "Scenario ", list);
 }
 
 /**

@@ -51,7 +51,7 @@ export async function* follow(path, signal) {
       }
     } catch (error) {
       if (signal.aborted) return;
-      const passing = error instanceof Away || (error instanceof Problem && error.status >= 500);
+      const passing = error instanceof Away || (error instanceof Problem && (error.status >= 500 || error.status === 429));
       if (!passing) throw error;
     }
     yield { away: true };

@@ -96,6 +96,31 @@ def test_why_there_is_no_plan(home):
     expect(home.locator(".picture")).to_have_count(0)
 
 
+def test_names_are_text(home):
+    """Tests that markup in a name is shown as it is written, and is no part of the page."""
+    name = "<img src=x onerror=alert(1)>"
+    problem = chain(model__name=name)
+    problem["model"]["layers"][0]["name"] = name
+    ask(home, problem)
+    drawn(home)
+    expect(home.locator(".headline")).to_contain_text(name)
+    picture = home.locator(".picture").first
+    picture.get_by_text("The same figures as a table").click()
+    expect(picture.get_by_role("cell", name=name).first).to_be_visible()
+    picture.locator("canvas").hover(position={"x": 200, "y": 120})
+    expect(home.locator("#vg-tooltip-element.visible")).to_contain_text(name)
+    assert home.locator("img").count() == 0
+
+
+def test_a_scenario_is_chosen(home):
+    """Tests that the pictures of another scenario are drawn where there are several."""
+    home.get_by_label("Example").select_option("scenarios")
+    home.get_by_role("button", name="Plan", exact=True).click()
+    drawn(home)
+    with home.expect_response(lambda response: "charts/timeline" in response.url and "scenario=short" in response.url):
+        home.get_by_role("combobox", name="Scenario").select_option("short")
+
+
 def test_a_fault_that_shows_late_leads_back(home, server):
     """Tests that the page of a job that failed names the fault, and that whoever sent it can correct it."""
     answer = server[1].post("/v1/plans", json=chain(model__layers=[]), headers={"Prefer": "respond-async"}).json()
@@ -126,7 +151,7 @@ def test_a_search_is_cancelled(home):
 
 def test_the_server_goes_and_comes_back(visit, tmp_path):
     """Tests that the page says that its server is away, and shows the plan of the same job when it is back."""
-    serve = ("-m", "partita.service", "serve", "--data", str(tmp_path), "--port")
+    serve = ("-m", "partita.service", "serve", "--data", str(tmp_path), "--lease", "2", "--port")
     with running(*serve, "0", stop=False) as (process, client):
         page = visit(client.base_url)
         page.watch.allowed = {0}
