@@ -8,6 +8,7 @@ import { amount, counted, percent, seconds } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [600, 120];
+const LATEST_MS = 500; // so that what came last is seen too
 const ACTIVITY = {
   improving: "something better was found or proven lately",
   searching: "the search is alive, but found nothing better lately",
@@ -18,7 +19,6 @@ export class Live {
   /** @param {unknown} objective That of the problem; undefined where it is not known here. */
   constructor(objective) {
     this.objective = objective;
-    this.begin = performance.now();
     /** @type {{ at: number, found: number | null, proven: number | null }[]} */
     this.seen = [];
     this.figures = h("dl", { class: "figures" });
@@ -32,8 +32,7 @@ export class Live {
     const rows = progress ? this.rows(progress) : job.ahead ? [["Comes after", counted(job.ahead, "job of yours", "jobs of yours")]] : [];
     fill(this.figures, ...rows.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
     if (!progress || (progress.incumbent === null && progress.best_bound === null)) return;
-    const at = performance.now() - this.begin;
-    this.seen.push({ at, found: progress.incumbent, proven: progress.best_bound });
+    this.seen.push({ at: performance.now(), found: progress.incumbent, proven: progress.best_bound });
     fill(this.plot, ...this.drawn());
   }
 
@@ -58,19 +57,20 @@ export class Live {
   drawn() {
     const values = this.seen.flatMap(({ found, proven }) => [found, proven]).filter((value) => value !== null);
     const [least, most] = [Math.min(.../** @type {number[]} */ (values)), Math.max(.../** @type {number[]} */ (values))];
-    const until = Math.max(1, this.seen[this.seen.length - 1]?.at ?? 1);
+    const begin = this.seen[0]?.at ?? 0;
+    const shown = performance.now() - begin + LATEST_MS;
     /** @param {"found" | "proven"} which */
     const line = (which) => {
       const steps = this.seen.filter((each) => each[which] !== null).map((each) => {
         const height = most === least ? 0.5 : (Number(each[which]) - least) / (most - least);
-        return [(each.at / until) * WIDTH, HEIGHT - 4 - height * (HEIGHT - 8)].map((place) => place.toFixed(1));
+        return [((each.at - begin) / shown) * WIDTH, HEIGHT - 4 - height * (HEIGHT - 8)].map((place) => place.toFixed(1));
       });
       const path = steps.map(([x, y], index) => (index ? `H${x}V${y}` : `M${x} ${y}`)).join("");
       return shape("path", { d: path && `${path}H${WIDTH}`, class: which });
     };
     const picture = shape("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true", preserveAspectRatio: "none" });
     picture.append(line("proven"), line("found"));
-    const text = `Best value found and proven bound, the last ${seconds(until / 1000)}`;
+    const text = `The best value found (line) and the proven bound (dashes) in the last ${seconds(shown / 1000)}`;
     return [picture, h("p", { class: "faint" }, text)];
   }
 }

@@ -1,7 +1,7 @@
 // The figures of an answer as tables: of all its plans, and those that the pictures of one plan show.
 
 import { h, table } from "./dom.js";
-import { FIELDS, metric, seconds, sized } from "./format.js";
+import { FIELDS, metric, percent, seconds, sized } from "./format.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {any} Answer */
@@ -23,7 +23,7 @@ const MEMORY = {
  * The figures of each picture of a plan, by the picture's name.
  * @type {Record<string, (answer: Answer, number: number) => Child>}
  */
-export const FIGURES = { layers, times, memory, placement, timeline: times };
+export const FIGURES = { layers, times, memory, placement, timeline: times, comparison };
 
 /**
  * List the plans, each with a link to it.
@@ -110,6 +110,19 @@ function placement(answer, number) {
     each.path.join(", ") || "the same devices",
   ]);
   return table("Boundaries, for one microbatch", ["Boundary", "Forward", "in", "Backward", "in", "Path"], rows);
+}
+
+/** @param {Answer} answer */
+function comparison(answer) {
+  const plans = answer.candidates.map((/** @type {any} */ plan, /** @type {number} */ index) => [`Plan ${index + 1}`, plan]);
+  const rules = Object.entries(answer.baselines).map(([name, rule]) => [name.replace("_", " "), rule]);
+  const rows = [...plans, ...rules].map(([name, { metrics }]) => [
+    name,
+    seconds(metrics.iteration_time_s),
+    sized(metrics.peak_memory_bytes),
+    metrics.bubble_fraction === null ? "" : percent(metrics.bubble_fraction),
+  ]);
+  return table("Plans and simple rules", ["Plan", "Iteration time", "Peak memory", "Bubble"], rows);
 }
 
 /**
