@@ -11,13 +11,13 @@ from partita.service.reports import wording
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
-def test_the_page_comes_from_this_server_alone(home, server, record_property):
+def test_the_page_comes_from_this_server_alone(home, server):
     """Tests that it is there, under its policy; the fixture sees what it loads and writes."""
     expect(home.get_by_role("heading", level=1)).to_have_text("Plan pipeline parallelism")
     expect(home.get_by_label("Example")).to_be_visible()
     policy = server[1].get("/").headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
-    record_property("first_paint_ms", home.evaluate(PAINT))
+    print(f"first contentful paint after {home.evaluate(PAINT):.0f} ms")  # a figure, no limit: others run beside it
 
 
 def test_what_is_wrong_is_marked_where_it_is(home):

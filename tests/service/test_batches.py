@@ -42,6 +42,17 @@ def test_variants_of_a_base(real_client):
     assert (job["batch"], job["name"], job["answer"]) == (batch["id"], "one", found[0]["answer"])
 
 
+def test_batches_are_listed(napping):
+    """Tests that the newest come first, in parts, with the states of their problems and without a forecast."""
+    problems = [{"nap_s": 0, "number": number} for number in range(2)]
+    names = [ask_batch(napping, {"problems": problems}).json()["id"] for _ in range(3)]
+    until(lambda: all(napping.get(f"/v1/batches/{name}").json()["succeeded"] == 2 for name in names))
+    first = napping.get("/v1/batches?limit=2").json()
+    assert [batch["id"] for batch in first["batches"]] == names[:0:-1]
+    assert {(batch["total"], batch["succeeded"], batch["forecast"]) for batch in first["batches"]} == {(2, 2, None)}
+    assert napping.get(first["next"]).json()["batches"][0]["id"] == names[0]
+
+
 def test_lines(real_client):
     """Tests that a batch may come as lines, of which one that cannot be read fails alone."""
     lines = [

@@ -90,6 +90,13 @@ def test_jobs_are_listed(napping):
     assert not {job["id"] for job in napping.get("/v1/frontiers").json()["jobs"]} & set(names)
 
 
+def test_a_job_with_its_problem(real_client):
+    """Tests that the problem is in the answer of a job that is asked for with it, and only then."""
+    path = real_client.post("/v1/plans", content=as_bytes(chain()), headers=PATIENT).headers["location"]
+    assert real_client.get(path).json()["answer"]["problem"] is None
+    assert real_client.get(f"{path}?include=problem").json()["answer"]["problem"]["model"]["name"] == "three"
+
+
 @pytest.mark.parametrize("name", ["6b9b7a5e-0c3f-4f57-9d5f-0f1e2d3c4b5a", "x", "%00"])
 def test_no_such_job(napping, name):
     """Tests that every call about a job that is not there says so."""
