@@ -30,9 +30,8 @@ export async function showAnswer(page, body, job, number) {
   const path = `/v1/plans/${job.id}`;
   const { answer } = job;
   const plan = answer.candidates[number - 1];
-  const query = plan ? `?candidate=${number}` : "";
   /** @type {Report} */
-  const report = await json(`${path}/report${query}`, { signal: page.signal });
+  const report = await json(`${path}/report?candidate=${number}`, { signal: page.signal });
   const pictures = plan ? await picturesOf(page, path, job, number) : [];
   fill(
     body,

@@ -35,6 +35,7 @@ export class Picture {
     this.wanted = wanted;
     /** @type {View | null} */
     this.view = null;
+    this.turn = 0;
     const id = `picture-${(pictures += 1)}`;
     this.place = h("div", { class: "drawing", tabindex: "0", role: "group", "aria-labelledby": id, "aria-busy": "true" }, "Drawing …");
     this.buttons = h("div", { class: "row" }, this.keep("SVG"), this.keep("PNG"));
@@ -56,14 +57,16 @@ export class Picture {
   /** Draw, again where the colors have changed; where that cannot be, say why. */
   async draw() {
     const { path, query, signal } = this.wanted;
+    const turn = (this.turn += 1); // what was asked for before this comes too late
     this.place.setAttribute("aria-busy", "true");
     const asked = new URLSearchParams({ theme: DARK.matches ? "dark" : "light" });
     for (const [name, value] of Object.entries(query ?? {})) asked.set(name, String(value));
     try {
       const [specification] = await Promise.all([json(`${path}?${asked}`, { signal }), import(LIBRARY)]);
-      if (!signal.aborted) await this.embed(specification);
+      if (signal.aborted || turn !== this.turn) return;
+      await this.embed(specification);
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted || turn !== this.turn) return;
       fill(this.place, why(error));
       this.buttons.hidden = true;
     }

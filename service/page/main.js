@@ -57,6 +57,7 @@ function makePage(signal) {
   const title = (/** @type {string} */ text) => {
     heading.textContent = text;
     document.title = `${text} – Partita`;
+    announce(text);
   };
   return { main: h("div", { class: "view" }, heading), signal, announce, title };
 }

@@ -149,7 +149,7 @@ class Form {
       if (this.page.signal.aborted) return;
       this.note.textContent = "";
       if (error instanceof Problem && error.places.length) this.refused(error.places);
-      else fill(this.wrong, h("p", null, why(error)));
+      else this.complain(h("p", null, why(error)));
     } finally {
       this.button.disabled = false;
     }
@@ -171,8 +171,14 @@ class Form {
       const button = h("button", { type: "button", class: "link", onclick: () => this.editor.show(mark) }, where);
       return h("li", null, button, ": ", mark.fault.detail, got);
     });
-    fill(this.wrong, items.length && h("p", null, `${counted(items.length, "thing")} to correct:`), h("ol", null, items));
-    this.wrong.hidden = !items.length;
+    if (items.length) this.complain(h("p", null, `${counted(items.length, "thing")} to correct:`), h("ol", null, items));
+    else this.complain();
+  }
+
+  /** @param {...HTMLElement} children Nothing where all is well. */
+  complain(...children) {
+    fill(this.wrong, ...children);
+    this.wrong.hidden = !children.length;
   }
 }
 

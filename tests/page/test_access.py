@@ -56,6 +56,7 @@ def test_a_key_that_may_only_look(visit, keyed):
     page = visit(client.base_url)
     page.watch.allowed = {401}
     give(page, look)
+    expect(page.get_by_role("button", name="Key: looks (read)")).to_be_visible()
     expect(page.get_by_role("button", name="Plan", exact=True)).to_be_disabled()
     expect(page.get_by_text("Planning needs a key with the role solve.")).to_be_visible()
     page.get_by_role("link", name=f"Plan {job[:8]}").click()
@@ -71,6 +72,7 @@ def test_a_refusal_opens_the_form(visit, keyed):
     page = visit(client.base_url)
     page.watch.allowed = {401, 403}
     give(page, look)
+    expect(page.get_by_role("button", name="Key: looks (read)")).to_be_visible()
     expect(page.get_by_text("Planning needs a key with the role solve.")).to_be_visible()
     page.get_by_role("button", name="Plan", exact=True).evaluate("button => button.disabled = false")
     page.get_by_role("button", name="Plan", exact=True).click()

@@ -50,6 +50,16 @@ def test_text_that_is_no_json(home):
     expect(home.locator(".gutter .wrong")).to_have_text("3")
 
 
+def test_a_server_that_is_away(home):
+    """Tests that a problem that cannot be sent stays, and that it is said why."""
+    home.watch.allowed = {0}
+    home.route("**/v1/plans", lambda route: route.abort())
+    home.get_by_label("Problem").fill("{}")
+    home.get_by_role("button", name="Plan", exact=True).click()
+    expect(home.get_by_role("alert").filter(has_text="The server does not answer.")).to_be_visible()
+    expect(home.get_by_label("Problem")).to_have_value("{}")
+
+
 def test_stored_parts_are_named(home, server):
     """Tests that a stored model takes the place of the problem's own, and that what it then lacks is said."""
     home.watch.allowed = {422}
