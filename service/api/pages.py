@@ -16,13 +16,14 @@ _HTML, _CSS = "text/html; charset=utf-8", "text/css; charset=utf-8"
 _SCRIPT, _IMAGE = "text/javascript; charset=utf-8", "image/svg+xml"
 
 ASSETS = {
-    **{name: _CSS for name in ("docs.css", "page.css")},
+    **{name: _CSS for name in ("docs.css", "page.css", "views.css")},
     **{
         f"{name}.js": _SCRIPT
         for name in (
             *("access", "api", "chart", "docs", "dom", "editor", "follow", "format", "json_places"),
             *("answer", "exports", "live", "main", "recent", "tables"),
             *("view_home", "view_plan"),
+            *("batch_follow", "batch_rows", "csv", "grid", "objective", "sorting", "view_batch", "view_batches"),
         )
     },
     "vega.js": _SCRIPT,

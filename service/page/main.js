@@ -22,6 +22,8 @@ import { byId, fill, h } from "./dom.js";
 const VIEWS = [
   [/^\/$/, () => import("./view_home.js")],
   [/^\/plans\/([^/]+)(?:\/(\d+))?$/, () => import("./view_plan.js")],
+  [/^\/batches$/, () => import("./view_batches.js")],
+  [/^\/batches\/([^/]+)$/, () => import("./view_batch.js")],
 ];
 
 const main = byId("main", HTMLElement);
