@@ -23,6 +23,7 @@ ASSETS = {
             *("access", "api", "chart", "docs", "dom", "editor", "follow", "format", "json_places"),
             *("answer", "exports", "live", "main", "recent", "tables"),
             *("view_home", "view_plan"),
+            *("cuts", "strip", "view_what_if"),
             *("batch_follow", "batch_rows", "csv", "grid", "objective", "sorting", "view_batch", "view_batches"),
         )
     },

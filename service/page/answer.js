@@ -44,6 +44,7 @@ export async function showAnswer(page, body, job, number) {
       plan && figures(report, number, answer.candidates.length),
       answer.candidates.length > 1 && h("section", { class: "plans" }, h("h2", null, "Plans"), candidateTable(job, number)),
     ),
+    plan && h("p", null, h("a", { href: `#/plans/${job.id}/${number}/what-if` }, "Move its cuts and see what that costs")),
     pictures.length > 0 &&
       h("section", null, h("h2", null, "Pictures"), scenarioChoice(plan, pictures), pictures.map((each) => each.element)),
     notes("Assumptions", answer.assumptions),

@@ -22,6 +22,7 @@ import { byId, fill, h } from "./dom.js";
 const VIEWS = [
   [/^\/$/, () => import("./view_home.js")],
   [/^\/plans\/([^/]+)(?:\/(\d+))?$/, () => import("./view_plan.js")],
+  [/^\/plans\/([^/]+)(?:\/(\d+))?\/what-if$/, () => import("./view_what_if.js")],
   [/^\/batches$/, () => import("./view_batches.js")],
   [/^\/batches\/([^/]+)$/, () => import("./view_batch.js")],
 ];

@@ -88,7 +88,11 @@ def test_many_results_are_sorted_and_filtered(visit, many):
     slowest = page.evaluate(
         """() => {
           let slowest = 0;
-          const time = (act) => { const begin = performance.now(); act(); slowest = Math.max(slowest, performance.now() - begin); };
+          const time = (act) => {
+            const begin = performance.now();
+            act();
+            slowest = Math.max(slowest, performance.now() - begin);
+          };
           const status = document.querySelector("main select");
           status.value = "";
           time(() => status.dispatchEvent(new Event("input")));
