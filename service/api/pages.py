@@ -24,6 +24,7 @@ ASSETS = {
             *("answer", "exports", "live", "main", "recent", "tables"),
             *("view_home", "view_plan"),
             *("cuts", "strip", "view_what_if"),
+            *("moves", "sides", "view_compare"),
             *("batch_follow", "batch_rows", "csv", "grid", "objective", "sorting", "view_batch", "view_batches"),
         )
     },

@@ -44,7 +44,7 @@ export async function showAnswer(page, body, job, number) {
       plan && figures(report, number, answer.candidates.length),
       answer.candidates.length > 1 && h("section", { class: "plans" }, h("h2", null, "Plans"), candidateTable(job, number)),
     ),
-    plan && h("p", null, h("a", { href: `#/plans/${job.id}/${number}/what-if` }, "Move its cuts and see what that costs")),
+    plan && further(job.id, number),
     pictures.length > 0 &&
       h("section", null, h("h2", null, "Pictures"), scenarioChoice(plan, pictures), pictures.map((each) => each.element)),
     notes("Assumptions", answer.assumptions),
@@ -102,6 +102,17 @@ function figures(report, number, count) {
   );
   const title = count > 1 ? `Plan ${number} of ${count}` : "The plan";
   return h("section", null, h("h2", null, title), h("dl", { class: "list" }, rows));
+}
+
+/**
+ * Lead to the views in which a plan is changed and compared.
+ * @param {string} job
+ * @param {number} number
+ */
+function further(job, number) {
+  const change = h("a", { href: `#/plans/${job}/${number}/what-if` }, "Move its cuts and see what that costs");
+  const compare = h("a", { href: `#/compare/${job},${number}` }, "Compare it with another plan");
+  return h("p", { class: "row" }, change, compare);
 }
 
 /**

@@ -23,6 +23,7 @@ const VIEWS = [
   [/^\/$/, () => import("./view_home.js")],
   [/^\/plans\/([^/]+)(?:\/(\d+))?$/, () => import("./view_plan.js")],
   [/^\/plans\/([^/]+)(?:\/(\d+))?\/what-if$/, () => import("./view_what_if.js")],
+  [/^\/compare\/([^/]+)(?:\/([^/]+))?$/, () => import("./view_compare.js")],
   [/^\/batches$/, () => import("./view_batches.js")],
   [/^\/batches\/([^/]+)$/, () => import("./view_batch.js")],
 ];

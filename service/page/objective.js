@@ -1,6 +1,6 @@
 // What a plan achieves: the value of the objective of its problem, and in which direction metrics are better.
 
-import { FIELDS } from "./format.js";
+import { FIELDS, percent } from "./format.js";
 
 /** The metrics in words, as service/reports/proof.py has them. */
 export const METRICS = {
@@ -12,6 +12,8 @@ export const METRICS = {
   num_devices: "Devices",
   inter_node_bytes: "Between nodes",
 };
+
+const SAME = 1e-9; // of what floating point cannot tell apart
 
 /** @typedef {string | string[] | Record<string, number>} Objective */
 /** @typedef {Record<string, number | null>} Metrics */
@@ -52,4 +54,16 @@ export function valueOf(objective, metrics) {
  */
 export function moreIsBetter(field) {
   return field !== null && field.endsWith("_per_second");
+}
+
+/**
+ * Say how far a value is from another one, and in which direction.
+ * @param {number} value
+ * @param {number} other
+ * @param {boolean} more Whether more is better.
+ */
+export function difference(value, other, more) {
+  if (value === other || Math.abs(value - other) <= SAME * Math.abs(other)) return "the same";
+  const word = value > other === more ? "better" : "worse";
+  return other ? `${percent(Math.abs((value - other) / other))} ${word}` : word;
 }

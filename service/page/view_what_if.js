@@ -5,7 +5,7 @@ import { Problem, json, pause, why } from "./api.js";
 import { after, cutsOf, withCuts } from "./cuts.js";
 import { fill, h, table } from "./dom.js";
 import { amount, percent, seconds, sized } from "./format.js";
-import { METRICS, fieldOf, moreIsBetter, objectiveName, valueOf } from "./objective.js";
+import { METRICS, difference, fieldOf, moreIsBetter, objectiveName, valueOf } from "./objective.js";
 import { Strip } from "./strip.js";
 
 /** @typedef {import("./main.js").Page} Page */
@@ -13,7 +13,6 @@ import { Strip } from "./strip.js";
 
 const SETTLED_MS = 120; // a cut that is dragged is priced where it rests
 const MOST_S = 5; // for single moves, which are measured in a part of it
-const SAME = 1e-9;
 const NEAR = 1e-6;
 
 /**
@@ -155,18 +154,6 @@ function broken({ infeasibility }) {
   if (!infeasibility) return null;
   const findings = infeasibility.findings.map((/** @type {any} */ each) => h("li", null, each.message));
   return h("div", { class: "warnings" }, h("h2", { class: "failure" }, "This plan breaks limits"), h("p", null, infeasibility.message), h("ul", null, findings));
-}
-
-/**
- * Say how far a value is from another one, and in which direction.
- * @param {number} value
- * @param {number} other
- * @param {boolean} more Whether more is better.
- */
-export function difference(value, other, more) {
-  if (value === other || Math.abs(value - other) <= SAME * Math.abs(other)) return "the same";
-  const word = value > other === more ? "better" : "worse";
-  return other ? `${percent(Math.abs((value - other) / other))} ${word}` : word;
 }
 
 /**
