@@ -109,7 +109,7 @@ class Figure(Model):
 
 
 class Report(Model):
-    """An answer in words, those of the command line.
+    """An answer or a front in words, those of the command line.
 
     Attributes
     ----------
@@ -118,9 +118,9 @@ class Report(Model):
     refusal
         That limits cannot be kept; null where they are.
     explanation
-        How good the best plan is proven to be, or why there is none, line by line.
+        How good the best plan is proven to be or what is known of the front, or why there is no plan, line by line.
     figures
-        What the candidate costs, and what simple rules would have cost.
+        What the candidate costs, and what simple rules would have cost; none of a front.
     """
 
     headline: str

@@ -95,17 +95,23 @@ def exporting() -> Document:
     }
 
 
-def reporting() -> Document:
-    """Describe the call that tells an answer in words."""
+_TOLD = {
+    "plan": "how good the best plan is proven to be, or why there is none and what would help, and what a plan costs",
+    "frontier": "what is proven of the front and where more of it may lie, or why there is no plan",
+}
+"""What the answer to a kind of job says in words."""
+
+
+def reporting(kind: str) -> Document:
+    """Describe the call that tells the answer to a kind of job in words."""
     return {
-        "operationId": "report_plan",
-        "summary": "Tell what an answer says",
-        "description": "In the words of the command line: how good the best plan is proven to be, or why there is none "
-        "and what would help, and what a plan costs.",
-        "parameters": [JOB, CANDIDATE],
+        "operationId": f"report_{kind}",
+        "summary": "Tell what an answer says" if kind == "plan" else "Tell what a front says",
+        "description": f"In the words of the command line: {_TOLD[kind]}.",
+        "parameters": [JOB, CANDIDATE] if kind == "plan" else [JOB],
         "responses": {
             "200": json_response("The words.", reference("Report")),
-            **failures((400, 404, 409, 422, 500, 503, 504)),
+            **failures((400, 404, 409, *((422,) if kind == "plan" else ()), 500, 503, 504)),
         },
     }
 

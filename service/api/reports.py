@@ -1,4 +1,4 @@
-"""GET /v1/plans/{job}/report: what an answer says, in words."""
+"""GET /v1/plans/{job}/report, and the same of fronts: what an answer says, in words."""
 
 from typing import Annotated
 
@@ -21,8 +21,22 @@ async def report(request: Request, job: str, candidate: Annotated[int, Query(ge=
     stored = await stored_answer(request, "plan", job, "ask for it")
     if isinstance(stored, Response):
         return stored
+    return await _told(request, report_body("answer", stored.answered.with_problem(), candidate))
+
+
+@router.get("/v1/frontiers/{job}/report", operation_id="report_frontier")
+async def report_front(request: Request, job: str) -> Response:
+    """Tell what the front of a job says."""
+    stored = await stored_answer(request, "frontier", job, "ask for it")
+    if isinstance(stored, Response):
+        return stored
+    return await _told(request, report_body("front", stored.answered.with_problem()))
+
+
+async def _told(request: Request, body: bytes) -> Response:
+    """Have something told in words."""
     with admitted(request) as solves:
-        outcome = await solves.read(Task("report", report_body(candidate, stored.answered.with_problem())))
+        outcome = await solves.read(Task("report", body))
     if not isinstance(outcome, Answered):
         raise logged_refusal(outcome)
     return Response(outcome.body, media_type="application/json")

@@ -43,11 +43,7 @@ def print_front(front: Front, problem: Problem, file: IO[str], *, title: str | N
 
 
 def _print(front: Front, problem: Problem, console: Console, title: str | None) -> None:
-    named = named_model(problem, title)
-    first, second = (METRICS[metric].lower() for metric in front.metrics)
-    found = counted(len(front.points), "point")
-    headline = f"{named}: {first} against {second}, {found}: {front.status.replace('_', ' ')}"
-    console.print(Text(headline, style="bold"))
+    console.print(Text(front_headline(front, problem, title), style="bold"))
     if front.points:
         schedules = problem.training.schedules
         rows = []
@@ -59,22 +55,42 @@ def _print(front: Front, problem: Problem, console: Console, title: str | None) 
             cells["Layers per stage"] = " ".join(str(len(stage.layers)) for stage in point.plan.stages)
             rows.append((cells, False))
         console.print(table_of(rows))
-    for line in _explanation(front, problem):
+    heading = front_refusal(front)
+    console.print() if heading is None else console.print(f"\n{heading}")
+    for line in front_explanation(front, problem):
         console.print(unbroken(line))
+    if heading is None:
+        _print_notes(front, console)
 
 
-def _explanation(front: Front, problem: Problem) -> Iterator[str]:
-    """Say what is known of the front, where more of it may lie, and what the figures rest on."""
-    if front.infeasibility is not None:
-        yield "\nNo plan"
-        yield from why_not(front.infeasibility, problem.objective)
-        return
-    yield f"\n{ENDINGS[front.status]}"
-    yield from (f"- not explored: {_range(region)}" for region in front.unexplored)
+def _print_notes(front: Front, console: Console) -> None:
+    """Print what the figures rest on."""
     for name, lines in (("Assumptions", front.assumptions), ("Warnings", front.warnings)):
         if lines:
-            yield f"\n{name}"
-        yield from (f"- {line}" for line in lines)
+            console.print(f"\n{name}")
+        for line in lines:
+            console.print(unbroken(f"- {line}"))
+
+
+def front_headline(front: Front, problem: Problem, title: str | None) -> str:
+    """Say in one line what was asked and how it ended; ``title`` as in ``print_front``."""
+    first, second = (METRICS[metric].lower() for metric in front.metrics)
+    found = counted(len(front.points), "point")
+    return f"{named_model(problem, title)}: {first} against {second}, {found}: {front.status.replace('_', ' ')}"
+
+
+def front_refusal(front: Front) -> str | None:
+    """Say in two words that there is no plan, as a heading of the explanation; None where there may be one."""
+    return None if front.infeasibility is None else "No plan"
+
+
+def front_explanation(front: Front, problem: Problem) -> Iterator[str]:
+    """Say what is known of the front and where more of it may lie, or why there is no plan."""
+    if front.infeasibility is not None:
+        yield from why_not(front.infeasibility, problem.objective)
+        return
+    yield ENDINGS[front.status]
+    yield from (f"- not explored: {_range(region)}" for region in front.unexplored)
 
 
 def _range(region: Region) -> str:

@@ -41,3 +41,17 @@ def test_no_such_candidate(real_client, problem):
     response = real_client.get(f"{planned(real_client, problem)}/report?candidate=9")
     assert (response.status_code, response.json()["type"]) == (422, "/docs#invalid-input")
     assert "and no number 9" in response.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "refusal", "said"),
+    [(chain(), None, "Proven: these are all;"), (too_large(), "No plan", "a layer does not fit")],
+    ids=["complete", "infeasible"],
+)
+def test_a_front_in_words(real_client, problem, refusal, said):
+    """Tests what is proven of a front, and why there is none."""
+    response = real_client.post("/v1/frontiers", content=as_bytes({"problem": problem}), headers=JSON)
+    told = real_client.get(f"{response.headers['location']}/report").json()
+    assert told["headline"].startswith("three: iteration time against peak memory, ")
+    assert (told["refusal"], told["figures"]) == (refusal, [])
+    assert said in " ".join(told["explanation"])
