@@ -25,6 +25,7 @@ ASSETS = {
             *("view_home", "view_plan"),
             *("cuts", "strip", "view_what_if"),
             *("moves", "sides", "view_compare"),
+            *("front_form", "view_front"),
             *("batch_follow", "batch_rows", "csv", "grid", "objective", "sorting", "view_batch", "view_batches"),
         )
     },

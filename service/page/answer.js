@@ -36,7 +36,7 @@ export async function showAnswer(page, body, job, number) {
   fill(
     body,
     h("p", { class: "headline" }, report.headline),
-    words(report),
+    showWords(report),
     notes("Warnings", answer.warnings, "warnings"),
     h(
       "div",
@@ -85,7 +85,7 @@ function scenarioChoice(plan, pictures) {
  * Say what is proven, or why there is no plan.
  * @param {Report} report
  */
-function words(report) {
+export function showWords(report) {
   const lines = report.explanation.map((line) => h("p", { class: line.startsWith("- ") ? "item" : null }, line.replace(/^- /, "")));
   const heading = report.refusal && h("h2", { class: "failure" }, report.refusal);
   return h("section", { class: "proof", "aria-label": "What is proven" }, heading, lines);

@@ -43,14 +43,15 @@ export class Live {
   rows(progress) {
     const gap = progress.relative_gap;
     const points = progress.points;
-    return [
-      ["Phase", progress.phase],
-      ...(points === null ? [] : [["Found", counted(points, "point")]]),
-      ["Best so far", amount(this.objective, progress.incumbent)],
-      ["No plan is better than", amount(this.objective, progress.best_bound)],
-      ["Gap", gap === null ? "not known yet" : percent(gap)],
-      ["Sign of life", ACTIVITY[progress.activity]],
-    ];
+    const found =
+      points === null
+        ? [
+            ["Best so far", amount(this.objective, progress.incumbent)],
+            ["No plan is better than", amount(this.objective, progress.best_bound)],
+            ["Gap", gap === null ? "not known yet" : percent(gap)],
+          ]
+        : [["Found", counted(points, "point")]];
+    return [["Phase", progress.phase], ...found, ["Sign of life", ACTIVITY[progress.activity]]];
   }
 
   /** Draw what was found and what was proven over the time that this view has watched. */

@@ -24,6 +24,7 @@ const VIEWS = [
   [/^\/plans\/([^/]+)(?:\/(\d+))?$/, () => import("./view_plan.js")],
   [/^\/plans\/([^/]+)(?:\/(\d+))?\/what-if$/, () => import("./view_what_if.js")],
   [/^\/compare\/([^/]+)(?:\/([^/]+))?$/, () => import("./view_compare.js")],
+  [/^\/frontiers\/([^/]+)(?:\/(\d+))?$/, () => import("./view_front.js")],
   [/^\/batches$/, () => import("./view_batches.js")],
   [/^\/batches\/([^/]+)$/, () => import("./view_batch.js")],
 ];

@@ -5,6 +5,7 @@ import { Problem, described, freshName, json, send, why } from "./api.js";
 import { fill, h } from "./dom.js";
 import { Editor } from "./editor.js";
 import { counted } from "./format.js";
+import { frontForm } from "./front_form.js";
 import { recent } from "./recent.js";
 
 /** @typedef {import("./main.js").Page} Page */
@@ -64,6 +65,7 @@ class Form {
       this.editor.element,
       this.wrong,
       h("div", { class: "row" }, this.button, this.note),
+      frontForm(page, () => this.editor.text, (faults) => this.refused(faults)),
     );
     this.editor.field.addEventListener("input", () => (draft.text = this.editor.text));
   }

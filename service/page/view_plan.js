@@ -38,7 +38,7 @@ export async function show(page, name, candidate) {
 }
 
 /** A job that has not ended. */
-class Going {
+export class Going {
   /**
    * @param {Page} page
    * @param {string} path
@@ -118,10 +118,18 @@ async function ended(page, body, job, candidate) {
   }
   if (job.state === "succeeded") {
     await showAnswer(page, body, job, candidate);
-  } else if (failure) {
-    const places = failure.errors.map((each) => h("li", null, h("code", null, each.pointer), " ", each.detail));
-    fill(body, h("p", { class: "failure", role: "alert" }, `${failure.title}: ${failure.detail}.`), h("ul", null, places));
   } else {
-    fill(body, h("p", null, "The job was cancelled; it has no plan."));
+    failed(body, job);
   }
+}
+
+/**
+ * Say why a job has no answer.
+ * @param {HTMLElement} body
+ * @param {Job} job
+ */
+export function failed(body, { failure }) {
+  if (!failure) return fill(body, h("p", null, "The job was cancelled; it has no plan."));
+  const places = failure.errors.map((each) => h("li", null, h("code", null, each.pointer), " ", each.detail));
+  return fill(body, h("p", { class: "failure", role: "alert" }, `${failure.title}: ${failure.detail}.`), h("ul", null, places));
 }
