@@ -146,16 +146,16 @@ def _point_layers(rows: list[Spec]) -> list[Spec]:
     tooltip = [{"field": field, "title": title} for field, title in shown]
     kinds = [kind for kind in COLORS if any(row["kind"] == kind for row in rows)]
     scale = {"domain": kinds, "range": [COLORS[kind] for kind in kinds]}
+    channels: dict[bool, Spec] = {
+        False: {"color": {"field": "kind", "type": "nominal", "scale": scale, "legend": {"title": None}}},
+        # A channel of its own: legends of one channel in two layers are merged, and one of none contradicts the other.
+        True: {"stroke": {"field": "color", "type": "nominal", "scale": None, "legend": None}},
+    }
     return [
         {
             "data": {"values": [row for row in rows if row["decides"] is hollow]},
             "mark": {"type": "point", "size": 90, "filled": not hollow, "opacity": 1, "strokeWidth": 2},
-            "encoding": {
-                "color": {"field": "kind", "type": "nominal", "scale": scale, "legend": {"title": None}}
-                if not hollow
-                else {"field": "color", "type": "nominal", "scale": None, "legend": None},
-                "tooltip": tooltip,
-            },
+            "encoding": {**channels[hollow], "tooltip": tooltip},
         }
         for hollow in (False, True)
         if any(row["decides"] is hollow for row in rows)

@@ -68,6 +68,17 @@ def test_a_simple_rule_and_a_link_that_stays(visit, server, job):
     expect(page.get_by_role("columnheader", name="Plan with balanced stage times", exact=True).first).to_be_visible()
 
 
+def test_a_rule_that_does_not_fit(visit, server):
+    """Tests that baselines which do not fit say so in the list, and that the picture draws it without a warning."""
+    layers = [{"name": f"l{at}", "forward_s": 1.0, "weight_bytes": 6 * 10**8 if at < 2 else 1} for at in range(4)]
+    name, answer = planned(server[1], chain(model__layers=layers))
+    assert not answer["baselines"]["uniform"]["fits"]
+    page = visit(f"{server[1].base_url}#/compare/{name},1/{name},uniform")
+    expect(page.get_by_label("Plan on the right").locator("option", has_text="does not fit")).to_have_count(2)
+    expect(page.locator(".picture")).to_be_visible()
+    expect(page.locator(".drawing[aria-busy]")).to_have_count(0)
+
+
 def test_two_jobs(visit, server, job):
     """Tests plans for other layers and devices, the second of which is chosen from the newest jobs."""
     other = chain(cluster__nodes=[{"name": "far", "device": "d", "count": 2, "fabric": {"bandwidth_bytes_per_s": 1e9}}])
