@@ -136,7 +136,7 @@ def test_what_the_service_says_is_shown(visit, server, problem, said):
 def test_a_thousand_layers_on_64_stages(visit, server):
     """Tests that every cut of a large plan can be reached and moved, and how long its price takes."""
     problem = chain(model__layers=layers(1000), cluster=devices(64), training__num_stages=64)
-    problem["search"] |= {"candidates": 1, "time_limit_s": 3}
+    problem["search"] |= {"candidates": 1, "time_limit_s": 1}
     address, answer = planned(server[1], problem)
     assert len(answer["candidates"][0]["stages"]) == 64
     page = visit(address)
