@@ -1,6 +1,7 @@
 """The tables of a report: stages, devices, schedules and plans."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from rich.table import Table
 
@@ -172,12 +173,14 @@ def candidate_table(answer: Answer, schedules: Sequence[Schedule]) -> Table:
     """Show all candidates by their main figures, and by their schedules where there are several."""
     sizes = [" ".join(str(len(stage.layers)) for stage in candidate.stages) for candidate in answer.candidates]
     names = [schedule_name(candidate.schedule, schedules) for candidate in answer.candidates]
-    placements = _placements(answer.candidates, list(zip(names, sizes, strict=True)))
+    degrees = [configuration_cells(candidate, answer.schedules or answer.candidates) for candidate in answer.candidates]
+    plans = [(name, size, *cells.values()) for name, size, cells in zip(names, sizes, degrees, strict=True)]
+    placements = _placements(answer.candidates, plans)
     rows = []
     for number, candidate in enumerate(answer.candidates):
         cells = {"Plan": str(candidate.rank)}
         cells |= {"Schedule": names[number]} if len(schedules) > 1 else {}
-        cells |= configuration_cells(candidate, answer.schedules or answer.candidates)
+        cells |= degrees[number]
         cells[objective_text(answer.objective)] = objective_value(answer.objective, candidate.metrics)
         cells["Iteration time"] = seconds(candidate.metrics.iteration_time_s)
         fits = fits_into_memory(candidate)
@@ -196,20 +199,20 @@ def fits_into_memory(candidate: Candidate) -> bool:
     return all(needed[stage.rank] <= stage.memory.capacity_bytes for stage in candidate.stages)
 
 
-def _placements(candidates: Sequence[Candidate], plans: Sequence[tuple[str, str]]) -> list[str]:
-    """Tell plans of equal schedule and sizes apart: by the nodes in the order of the ranks, or else by the devices."""
+def _placements(candidates: Sequence[Candidate], plans: Sequence[tuple[str, ...]]) -> list[str]:
+    """Tell plans whose other cells are equal apart: by the nodes in the order of the ranks, or else by the devices."""
     if len(set(plans)) == len(plans):
         return []
     devices = [_devices(candidate) for candidate in candidates]
-    nodes = [node_runs(found) for found in devices]
+    nodes = [node_runs(chain.from_iterable(found)) for found in devices]
     distinct = len(set(zip(plans, nodes, strict=True))) == len(plans)
-    return nodes if distinct else [" ".join(found) for found in devices]
+    return nodes if distinct else [" ".join(",".join(device_ranges(each)) for each in found) for found in devices]
 
 
-def _devices(candidate: Candidate) -> list[str]:
-    """Give the devices in the order of the ranks."""
+def _devices(candidate: Candidate) -> list[Sequence[str]]:
+    """Give the devices of every rank, in the order of the ranks."""
     of_rank = {stage.rank: stage.devices for stage in candidate.stages}
-    return [device for rank in sorted(of_rank) for device in of_rank[rank]]
+    return [of_rank[rank] for rank in sorted(of_rank)]
 
 
 def table_of(rows: Sequence[tuple[Mapping[str, str], bool]]) -> Table:

@@ -193,3 +193,22 @@ def test_a_comparison_of_degrees():
         "     1                  5.000 s  cut off",
     ]
     assert lines_from(text, "Plan")[0].startswith("Plan  Tensor  Iteration time")
+    assert "Placement" not in text  # the degrees tell the plans apart
+
+
+def test_the_devices_of_ranks_with_several():
+    """Tests that the devices of each rank are named as a range where only they tell plans apart."""
+
+    def on(rank, *places):
+        parts = (stage(0, "a"), stage(1, "b", "c"))
+        placed = [
+            part.model_copy(update={"rank": part.index, "devices": tuple(f"node0:{number}" for number in numbers)})
+            for part, numbers in zip(parts, places, strict=True)
+        ]
+        return candidate(*placed, rank=rank)
+
+    text = report(answer(candidates=(on(1, (0, 1), (2, 3)), on(2, (2, 3), (0, 1)))))
+    assert [line.split()[-2:] for line in lines_from(text, "Plan")[1:]] == [
+        ["node0:0-1", "node0:2-3"],
+        ["node0:2-3", "node0:0-1"],
+    ]
