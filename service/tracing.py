@@ -174,7 +174,7 @@ def traces_from(environment: Mapping[str, str]) -> Traces | None:
 
             exporter = OTLPSpanExporter()
     except ImportError:
-        LOG.warning("no traces: OpenTelemetry is asked for but not installed; pip install 'partita[otel]'")
+        LOG.warning("no traces: OpenTelemetry is asked for but not installed; .venv/bin/pip install -e '.[otel]'")
         return None
     return Traces(exporter, None if environment.get("OTEL_SERVICE_NAME") else "partita")
 

@@ -26,7 +26,7 @@ def needing_torch(command: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        detail = "needs PyTorch, which is not installed here: pip install 'partita[torch]'"
+        detail = "needs PyTorch, which is not installed here: in a clone, .venv/bin/pip install -e '.[torch]'"
         raise Stopped(f"partita {command} {detail}", BAD_INPUT) from None
 
 

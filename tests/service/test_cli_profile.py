@@ -206,7 +206,7 @@ def test_profile_without_torch(model, tmp_path):
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('No module named torch', name='torch')\n")
     done = run_partita("profile", f"{model}:build", environment={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 2
-    assert b"pip install 'partita[torch]'" in done.stderr
+    assert b".venv/bin/pip install -e '.[torch]'" in done.stderr
 
 
 @pytest.mark.parametrize(("spreads", "words"), [((0.3, 0.02), None), ((0.02, 0.5), "vary by 44")])
