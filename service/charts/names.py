@@ -24,8 +24,8 @@ class Chart:
     shows: Shown = "plan"
 
 
-ZOOM = "In a browser Ctrl and the wheel zoom, dragging moves, a double click shows all."
-"""Said of the pictures that can be zoomed."""
+ZOOM = "Ctrl and the wheel zoom, dragging moves, a double click shows all."
+"""Said of the pictures that can be zoomed where they are drawn in a browser."""
 
 CHARTS: dict[str, Chart] = {
     "layers": Chart(

@@ -40,7 +40,7 @@ export class Picture {
     this.place = h("div", { class: "drawing", tabindex: "0", role: "group", "aria-labelledby": id, "aria-busy": "true" }, "Drawing …");
     this.buttons = h("div", { class: "row" }, this.keep("SVG"), this.keep("PNG"));
     this.buttons.hidden = true;
-    const table = wanted.table && h("details", null, h("summary", null, "The same figures as a table"), wanted.table);
+    const table = wanted.table && h("details", null, h("summary", null, "Its figures as a table"), wanted.table);
     this.element = h(
       "section",
       { class: "picture", "aria-labelledby": id },

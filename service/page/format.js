@@ -31,6 +31,15 @@ export function seconds(value) {
 }
 
 /**
+ * Write a time that is only estimated, in whole units.
+ * @param {number} value
+ */
+export function roughly(value) {
+  if (value < 120) return `${Math.round(value)} s`;
+  return value < 7200 ? `${Math.round(value / 60)} min` : `${Math.round(value / 3600)} h`;
+}
+
+/**
  * Write bytes in the binary unit that suits them.
  * @param {number} value
  */

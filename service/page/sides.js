@@ -6,7 +6,7 @@ import { valueOf } from "./objective.js";
 /** @typedef {any} Answer */
 
 /** The simple rules, as service/reports/report.py has them. */
-const RULES = { uniform: "with equal numbers of layers", balanced_time: "with balanced stage times" };
+export const RULES = { uniform: "with equal numbers of layers", balanced_time: "with balanced stage times" };
 
 /**
  * @typedef {object} Choice

@@ -2,6 +2,7 @@
 
 import { h, table } from "./dom.js";
 import { FIELDS, metric, percent, seconds, sized } from "./format.js";
+import { RULES } from "./sides.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {any} Answer */
@@ -16,7 +17,7 @@ const MEMORY = {
   workspace_bytes: "Workspace",
   reserve_bytes: "Reserve",
   total_bytes: "Total",
-  capacity_bytes: "Device",
+  capacity_bytes: "Device has",
 };
 
 /**
@@ -66,7 +67,7 @@ function layers(answer, number) {
     stage.layers.length > 1 ? `${stage.layers[0]} … ${stage.layers[stage.layers.length - 1]}` : stage.layers[0],
     stage.recompute.join(", "),
   ]);
-  return table("Layers", ["Stage", "Number", "Layers", "Recomputed"], rows);
+  return withoutEmpty("Layers", ["Stage", "Count", "Layers", "Recomputed"], rows);
 }
 
 /**
@@ -78,10 +79,10 @@ function times(answer, number) {
     `Stage ${stage.index}`,
     seconds(stage.forward_s),
     seconds(stage.backward_s),
-    seconds(stage.weight_gradient_s),
+    stage.weight_gradient_s ? seconds(stage.weight_gradient_s) : "",
     stage.devices.join(", "),
   ]);
-  return table("For one microbatch", ["Stage", "Forward", "Backward", "of it weight gradient", "Devices"], rows);
+  return withoutEmpty("For one microbatch", ["Stage", "Forward", "Backward", "of it weight gradient", "Devices"], rows);
 }
 
 /**
@@ -109,13 +110,13 @@ function placement(answer, number) {
     seconds(each.backward_transfer_s),
     each.path.join(", ") || "the same devices",
   ]);
-  return table("Boundaries, for one microbatch", ["Boundary", "Forward", "in", "Backward", "in", "Path"], rows);
+  return table("Boundaries, for one microbatch", ["Boundary", "Forward", "takes", "Backward", "takes", "Path"], rows);
 }
 
 /** @param {Answer} answer */
 function comparison(answer) {
   const plans = answer.candidates.map((/** @type {any} */ plan, /** @type {number} */ index) => [`Plan ${index + 1}`, plan]);
-  const rules = Object.entries(answer.baselines).map(([name, rule]) => [name.replace("_", " "), rule]);
+  const rules = Object.entries(answer.baselines).map(([name, rule]) => [(RULES[/** @type {keyof typeof RULES} */ (name)] ?? name).replace("with ", ""), rule]);
   const rows = [...plans, ...rules].map(([name, { metrics }]) => [
     name,
     seconds(metrics.iteration_time_s),
@@ -123,6 +124,17 @@ function comparison(answer) {
     metrics.bubble_fraction === null ? "" : percent(metrics.bubble_fraction),
   ]);
   return table("Plans and simple rules", ["Plan", "Iteration time", "Peak memory", "Bubble"], rows);
+}
+
+/**
+ * Make a table without the columns that say nothing here.
+ * @param {string} caption
+ * @param {string[]} headings
+ * @param {string[][]} rows
+ */
+function withoutEmpty(caption, headings, rows) {
+  const told = headings.map((_, column) => rows.some((cells) => cells[column]));
+  return table(caption, headings.filter((_, column) => told[column]), rows.map((cells) => cells.filter((_, column) => told[column])));
 }
 
 /**

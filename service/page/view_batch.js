@@ -6,7 +6,7 @@ import { lines, open, resultsOf, states } from "./batch_follow.js";
 import { HEADINGS, amountOf, cellsOf, rowOf } from "./batch_rows.js";
 import { csv } from "./csv.js";
 import { fill, h, save } from "./dom.js";
-import { counted, moment, percent, seconds, significant } from "./format.js";
+import { counted, moment, percent, roughly, seconds, significant } from "./format.js";
 import { Grid } from "./grid.js";
 import { matches } from "./sorting.js";
 
@@ -23,7 +23,7 @@ const COLUMNS = [
   { title: "Objective", width: "figure", value: (row) => row.objective, show: (row) => amountOf(row, row.objective) },
   { title: "Bound", width: "figure", value: (row) => row.bound, show: (row) => amountOf(row, row.bound) },
   { title: "Gap", width: "figure", value: (row) => row.gap, show: (row) => (row.gap === null ? "" : percent(row.gap)) },
-  { title: "Seconds", width: "figure", value: (row) => row.seconds, show: (row) => (row.seconds === null ? "" : seconds(row.seconds)) },
+  { title: "Time", width: "figure", value: (row) => row.seconds, show: (row) => (row.seconds === null ? "" : seconds(row.seconds)) },
   { title: "Reason", width: "wider", value: (row) => row.reason || null, show: (row) => row.reason },
 ];
 
@@ -123,7 +123,7 @@ function forecastText({ forecast }) {
   const when =
     remaining === null || end === null
       ? "No end is in sight yet"
-      : `About ${seconds(Math.round(remaining))} to go, until ${moment(end)}`;
+      : `About ${roughly(remaining)} to go, until ${moment(end)}`;
   const rates = `${counted(forecast.backlog, "job")} to solve, ${significant(forecast.service_per_s, 2)} solved and ${significant(forecast.arrival_per_s, 2)} new ones per second`;
   return `${when} (${forecast.method}: ${rates}).`;
 }

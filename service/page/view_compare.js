@@ -201,9 +201,21 @@ function metricTable(one, other, titles) {
     const values = [one, other].map((side) => side.metrics[field] ?? null);
     const [left = null, right = null] = values;
     const texts = values.map((value) => (value === null ? "" : field in LOWER ? percent(value) : metric(field, value)));
-    return [name, ...texts, signed(left, right), against(field, left, right)];
+    return field in LOWER ? [name, ...texts, ...inPoints(left, right)] : [name, ...texts, signed(left, right), against(field, left, right)];
   });
   return table("Metrics", ["Metric", ...titles, "Change", "The right one is"], rows);
+}
+
+/**
+ * Give the change of a share of the time, of which less is better, in percentage points: percents of percents mislead.
+ * @param {number | null} one
+ * @param {number | null} other
+ */
+function inPoints(one, other) {
+  if (one === null || other === null) return ["", ""];
+  const points = `${(Math.abs(other - one) * 100).toFixed(1)} points`;
+  if (points === "0.0 points") return ["", "the same"];
+  return [`${other > one ? "+" : "−"}${points}`, `${points} ${other > one ? "worse" : "better"}`];
 }
 
 /**

@@ -58,7 +58,7 @@ class Trial {
     this.strip = new Strip(layers, times, cuts, () => void this.price());
     /** @type {AbortController | null} */
     this.asking = null;
-    this.reset = h("button", { type: "button", onclick: () => this.put(this.first) }, "Back to the plan");
+    this.reset = h("button", { type: "button", onclick: () => this.put(this.first) }, "Put the cuts back");
     this.state = h("span", { class: "note" });
     this.result = h("section", { "aria-label": "Price" });
     this.element = h("div", null, this.strip.element, h("div", { class: "row" }, this.reset, this.state), this.result);
@@ -198,6 +198,6 @@ function stageTable(plan) {
       devices.length > 2 ? `${devices[0]} … ${devices[devices.length - 1]}` : devices.join(", "),
     ];
   });
-  const headings = ["Stage", "Layers", "from … to", "Forward", "Backward", "Its memory", "Device", "Used by all its stages", "Devices"];
+  const headings = ["Stage", "Layers", "from … to", "Forward", "Backward", "Its memory", "Device has", "Used by all its stages", "Devices"];
   return table("Stages, for one microbatch and on each of their devices", headings, rows, { class: "tight" });
 }

@@ -39,6 +39,9 @@ def test_two_candidates(visit, server, job):
     expect(page.get_by_role("table", name="Metrics")).to_be_visible()
     assert row(page, "Metrics", "Iteration time") == ["15.00 s", "21.00 s", "+40.0 %", "40.0 % worse"]
     assert row(page, "Metrics", "Tokens per second")[2:] == ["−28.6 %", "28.6 % worse"]
+    before, after, change, said = row(page, "Metrics", "Bubble")
+    points = f"{float(after.split()[0]) - float(before.split()[0]):.1f} points"
+    assert (change, said) == (f"+{points}", f"{points} worse")
     assert row(page, "From the left to the right", "b") == ["1 layer", "stage 0", "stage 1"]
     assert row(page, re.compile("Forward and backward"), "Stage 1")[:2] == ["1", "3.000 s"]
     expect(page.locator(".picture").get_by_role("heading", name="Plans compared")).to_be_visible()

@@ -67,7 +67,7 @@ def test_a_plan_is_understood(planned, server):
     name, content = saved(page, pictures.first.get_by_role("button", name=re.compile("^Save PNG")))
     assert name.endswith(".png") and content.startswith(b"\x89PNG")
     memory = pictures.filter(has=page.get_by_role("heading", name="Memory per device"))
-    memory.get_by_text("The same figures as a table").click()
+    memory.get_by_text("Its figures as a table").click()
     expect(memory.get_by_role("row")).to_have_count(1 + len(answer["candidates"][0]["stages"]))
 
 
@@ -105,7 +105,7 @@ def test_names_are_text(home):
     drawn(home)
     expect(home.locator(".headline")).to_contain_text(name)
     picture = home.locator(".picture").first
-    picture.get_by_text("The same figures as a table").click()
+    picture.get_by_text("Its figures as a table").click()
     expect(picture.get_by_role("cell", name=name).first).to_be_visible()
     picture.locator("canvas").hover(position={"x": 200, "y": 120})
     expect(home.locator("#vg-tooltip-element.visible")).to_contain_text(name)

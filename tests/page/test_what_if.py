@@ -56,7 +56,7 @@ def test_a_cut_is_moved_by_the_keyboard(visit, server):
     assert cut.get_attribute("aria-valuenow") == "1"
     page.get_by_role("button", name="Make this move").click()
     expect(figure(page, "Iteration time")).to_have_text("15.00 s")
-    expect(page.get_by_role("button", name="Back to the plan")).to_be_disabled()
+    expect(page.get_by_role("button", name="Put the cuts back")).to_be_disabled()
 
 
 def test_a_cut_is_dragged_and_the_last_answer_counts(visit, server):
