@@ -36,12 +36,24 @@ def render(document: Document) -> str:
         f"<title>{escape(info['title'])}</title>"
         '<link rel="stylesheet" href="/page/docs.css"><script type="module" src="/page/docs.js"></script></head><body>'
         f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1>{paragraphs}"
-        '<p>For programs: <a href="/openapi.json">/openapi.json</a>.</p>'
+        '<p>For people: <a href="/">plan on the page</a>. For programs: '
+        '<a href="/openapi.json">/openapi.json</a>.</p>'
         '<p><label>API key, where the server asks for one: <input id="key" type="password" autocomplete="off">'
         "</label></p>"
-        f"<h2>Calls</h2>{''.join(operations)}<h2>Errors</h2>{_kinds()}"
+        f"<h2>Calls</h2>{_contents(document)}{''.join(operations)}<h2>Errors</h2>{_kinds()}"
         f"<h2>Schemas</h2>{''.join(schemas)}</body></html>"
     )
+
+
+def _contents(document: Document) -> str:
+    """List all calls, each with a link to it."""
+    items = "".join(
+        f'<li><a href="#{escape(operation["operationId"])}"><code>{method.upper()} {escape(path)}</code></a> '
+        f"{escape(operation['summary'])}</li>"
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    )
+    return f"<details open><summary>All calls</summary><ul>{items}</ul></details>"
 
 
 def _operation(path: str, method: str, operation: Document) -> str:

@@ -102,6 +102,27 @@ export function amount(objective, value) {
 }
 
 /**
+ * Name devices, those of a node whose numbers follow each other as a range, such as node0:0-7.
+ * @param {string[]} devices
+ */
+export function ranges(devices) {
+  /** @type {Map<string, number[]>} */
+  const numbers = new Map();
+  for (const device of devices) {
+    const at = device.lastIndexOf(":");
+    const node = device.slice(0, at);
+    numbers.set(node, [...(numbers.get(node) ?? []), Number(device.slice(at + 1))]);
+  }
+  const named = [...numbers].flatMap(([node, found]) => {
+    const sorted = found.sort((one, other) => one - other);
+    const firsts = sorted.filter((number, index) => number - 1 !== sorted[index - 1]);
+    const lasts = sorted.filter((number, index) => number + 1 !== sorted[index + 1]);
+    return firsts.map((first, index) => (first === lasts[index] ? `${node}:${first}` : `${node}:${first}-${lasts[index]}`));
+  });
+  return named.join(", ");
+}
+
+/**
  * Write a moment as the user's clock has it.
  * @param {string} text
  */

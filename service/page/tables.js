@@ -1,7 +1,7 @@
 // The figures of an answer as tables: of all its plans, and those that the pictures of one plan show.
 
 import { h, table } from "./dom.js";
-import { FIELDS, metric, percent, seconds, sized } from "./format.js";
+import { FIELDS, metric, percent, ranges, seconds, sized } from "./format.js";
 import { RULES } from "./sides.js";
 
 /** @typedef {import("./dom.js").Child} Child */
@@ -80,7 +80,7 @@ function times(answer, number) {
     seconds(stage.forward_s),
     seconds(stage.backward_s),
     stage.weight_gradient_s ? seconds(stage.weight_gradient_s) : "",
-    stage.devices.join(", "),
+    ranges(stage.devices),
   ]);
   return withoutEmpty("For one microbatch", ["Stage", "Forward", "Backward", "of it weight gradient", "Devices"], rows);
 }
@@ -91,7 +91,7 @@ function times(answer, number) {
  */
 function memory(answer, number) {
   const rows = stagesOf(answer, number).map((stage) => [
-    `Stage ${stage.index} on ${stage.devices.join(", ")}`,
+    `Stage ${stage.index} on ${ranges(stage.devices)}`,
     ...Object.keys(MEMORY).map((field) => sized(stage.memory[field])),
   ]);
   return table("Of each stage on each of its devices", ["Stage", ...Object.values(MEMORY)], rows);

@@ -3,7 +3,7 @@
 import { choices, json, why } from "./api.js";
 import { Picture } from "./chart.js";
 import { fill, h, table } from "./dom.js";
-import { counted, metric, moment, percent, seconds, sized } from "./format.js";
+import { counted, metric, moment, percent, ranges, seconds, sized } from "./format.js";
 import { layerMoves, missing, placeMoves, recomputedOnly } from "./moves.js";
 import { METRICS, difference, moreIsBetter } from "./objective.js";
 import { choicesOf, sideOf } from "./sides.js";
@@ -237,7 +237,7 @@ function moves(one, other, titles) {
   const [left, right] = titles;
   const found = [
     ...layerMoves(one, other).map(({ layers, from, to }) => [named(layers), counted(layers.length, "layer"), `stage ${from}`, `stage ${to}`]),
-    ...placeMoves(one, other).map(({ stage, from, to }) => [`Stage ${stage}`, "devices", from.join(", "), to.join(", ")]),
+    ...placeMoves(one, other).map(({ stage, from, to }) => [`Stage ${stage}`, "devices", ranges(from), ranges(to)]),
     ...lists(missing(one, other), "only on the left", ""),
     ...lists(missing(other, one), "", "only on the right"),
     ...lists(recomputedOnly(one, other), "recomputed", "not recomputed"),

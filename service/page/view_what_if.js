@@ -4,7 +4,7 @@ import { maySolve } from "./access.js";
 import { Problem, json, pause, why } from "./api.js";
 import { after, cutsOf, withCuts } from "./cuts.js";
 import { fill, h, table } from "./dom.js";
-import { amount, percent, seconds, sized } from "./format.js";
+import { amount, percent, ranges, seconds, sized } from "./format.js";
 import { METRICS, difference, fieldOf, moreIsBetter, objectiveName, valueOf } from "./objective.js";
 import { Strip } from "./strip.js";
 
@@ -195,7 +195,7 @@ function stageTable(plan) {
       sized(memory.total_bytes),
       sized(memory.capacity_bytes),
       h("span", null, h("meter", { value: Math.min(1, used), "aria-hidden": "true" }), " ", text),
-      devices.length > 2 ? `${devices[0]} … ${devices[devices.length - 1]}` : devices.join(", "),
+      ranges(devices),
     ];
   });
   const headings = ["Stage", "Layers", "from … to", "Forward", "Backward", "Its memory", "Device has", "Used by all its stages", "Devices"];

@@ -83,3 +83,10 @@ def test_figures_are_written_as_by_the_command_line(home):
     )
     expected = [[wording.seconds(v), wording.sized(int(v)), wording.significant(v)] for v in values]
     assert written == [*expected, [wording.percent(v) for v in shares]]
+
+
+def test_devices_are_named_as_by_the_command_line(home):
+    """Tests that the page's scripts join devices to ranges as the reports do."""
+    devices = ["a:b:0", "a:b:1", "c:3", "c:10", "c:9", "c:5", "a:b:2"]
+    written = home.evaluate("async (devices) => (await import('/page/format.js')).ranges(devices)", devices)
+    assert written == ", ".join(wording.device_ranges(devices))

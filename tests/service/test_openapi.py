@@ -225,7 +225,9 @@ def test_links_of_the_page_lead_somewhere(page):
     assert not shown.open
     assert {link[1:] for link in shown.links if link.startswith("#")} <= shown.ids
     assert {kind.name for kind in KINDS} <= shown.ids
-    assert {link for link in shown.links if not link.startswith("#")} == {"/openapi.json"}
+    assert {link for link in shown.links if not link.startswith("#")} == {"/", "/openapi.json"}
+    calls = re.findall(r'<section id="([^"]+)"', page)
+    assert calls and {f"#{call}" for call in calls} <= set(shown.links)
 
 
 def test_page_shows_every_example(page):
