@@ -21,7 +21,7 @@ ASSETS = {
         f"{name}.js": _SCRIPT
         for name in (
             *("access", "api", "chart", "docs", "dom", "editor", "follow", "format", "json_places"),
-            *("answer", "exports", "live", "main", "recent", "tables"),
+            *("answer", "exports", "live", "main", "recent", "remembered", "tables"),
             *("view_home", "view_plan"),
             *("cuts", "strip", "view_what_if"),
             *("moves", "sides", "view_compare"),

@@ -4,6 +4,7 @@ import { choices, json, why } from "./api.js";
 import { Picture } from "./chart.js";
 import { fill, h, save } from "./dom.js";
 import { exportsOf } from "./exports.js";
+import { remember } from "./remembered.js";
 import { FIGURES, candidateTable } from "./tables.js";
 import { edit } from "./view_home.js";
 
@@ -32,6 +33,7 @@ export async function showAnswer(page, body, job, number) {
   const plan = answer.candidates[number - 1];
   /** @type {Report} */
   const report = await json(`${path}/report?candidate=${number}`, { signal: page.signal });
+  remember(job.id, report.headline);
   const pictures = plan ? await picturesOf(page, path, job, number) : [];
   fill(
     body,

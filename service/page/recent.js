@@ -3,6 +3,7 @@
 import { json, why } from "./api.js";
 import { fill, h, table } from "./dom.js";
 import { counted, moment } from "./format.js";
+import { remembered } from "./remembered.js";
 
 const MOST = 20;
 
@@ -19,7 +20,8 @@ export function recent(signal) {
     (found) => {
       const rows = found.flat().sort((one, other) => (one.at < other.at ? 1 : -1)).slice(0, MOST);
       if (!rows.length) return fill(element, h("p", null, "None yet."));
-      return fill(element, table("The newest first", ["What", "State", "Asked for"], rows.map((row) => row.cells)));
+      const columns = ["What", "State", "Asked for", ...(rows.some((row) => row.cells[3]) ? ["Seen as"] : [])];
+      return fill(element, table("The newest first", columns, rows.map((row) => row.cells.slice(0, columns.length))));
     },
     (error) => signal.aborted || fill(element, h("p", null, why(error))),
   );
@@ -35,7 +37,7 @@ async function jobs(kind, signal) {
   const list = await json(`/v1/${kind}s?limit=${MOST}`, { signal });
   return list.jobs.map((/** @type {import("./follow.js").Job} */ job) => {
     const link = h("a", { href: `#/${kind}s/${job.id}` }, `${kind === "plan" ? "Plan" : "Front"} ${job.id.slice(0, 8)}`);
-    return { at: job.created_at, cells: [link, job.state, moment(job.created_at)] };
+    return { at: job.created_at, cells: [link, job.state, moment(job.created_at), remembered(job.id)] };
   });
 }
 
@@ -49,6 +51,6 @@ async function batches(signal) {
     const link = h("a", { href: `#/batches/${batch.id}` }, `Batch ${batch.id.slice(0, 8)}`);
     const left = batch.queued + batch.running;
     const state = `${counted(batch.total, "problem")}, ${left ? `${left} to go` : "all done"}`;
-    return { at: batch.created_at, cells: [link, state, moment(batch.created_at)] };
+    return { at: batch.created_at, cells: [link, state, moment(batch.created_at), ""] };
   });
 }

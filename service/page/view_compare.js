@@ -6,6 +6,7 @@ import { fill, h, table } from "./dom.js";
 import { counted, metric, moment, percent, ranges, seconds, sized } from "./format.js";
 import { layerMoves, missing, placeMoves, recomputedOnly } from "./moves.js";
 import { METRICS, difference, moreIsBetter } from "./objective.js";
+import { remembered } from "./remembered.js";
 import { choicesOf, sideOf } from "./sides.js";
 import { matches } from "./sorting.js";
 import { FIGURES } from "./tables.js";
@@ -90,7 +91,7 @@ class Choice {
     this.answer = found.answer;
     this.all = found.answer ? choicesOf(found.answer) : [];
     if (!this.all.some((each) => each.id === id)) this.id = (this.all[1] ?? this.all[0])?.id ?? "";
-    fill(this.jobs, h("option", { value: job }, `${job.slice(0, 8)}, ${moment(found.created_at)}`));
+    fill(this.jobs, h("option", { value: job }, titled(job, found.created_at)));
     this.list();
   }
 
@@ -104,13 +105,22 @@ class Choice {
   async offerJobs() {
     const { jobs } = await json(`/v1/plans?state=succeeded&limit=${JOBS}`, { signal: this.page.signal });
     for (const { id, created_at } of jobs) {
-      if (id !== this.job) this.jobs.append(h("option", { value: id }, `${id.slice(0, 8)}, ${moment(created_at)}`));
+      if (id !== this.job) this.jobs.append(h("option", { value: id }, titled(id, created_at)));
     }
   }
 
   get side() {
     return this.answer && sideOf(this.answer, this.id);
   }
+}
+
+/**
+ * Tell jobs apart: by what they turned out to be, where that is known.
+ * @param {string} job
+ * @param {string} at
+ */
+function titled(job, at) {
+  return [job.slice(0, 8), moment(at), remembered(job)].filter(Boolean).join(", ");
 }
 
 /** What two plans have otherwise. */

@@ -7,6 +7,7 @@ import { fill, h, table } from "./dom.js";
 import { follow } from "./follow.js";
 import { metric, percent } from "./format.js";
 import { METRICS } from "./objective.js";
+import { remember } from "./remembered.js";
 import { FIGURES } from "./tables.js";
 import { Going, failed } from "./view_plan.js";
 
@@ -64,6 +65,7 @@ async function showFront(page, body, job) {
   const report = await json(`${path}/report`, { signal: page.signal });
   const points = front.points.length ? pointTable(job) : null;
   const found = points ? (await choices(CHARTS, "name")).find(({ name }) => name === "front") : undefined;
+  remember(job.id, report.headline);
   const open = (/** @type {any} */ datum) => {
     if (datum.point) location.hash = `#/frontiers/${job.id}/${datum.point}`;
   };

@@ -71,6 +71,18 @@ def test_a_plan_is_understood(planned, server):
     expect(memory.get_by_role("row")).to_have_count(1 + len(answer["candidates"][0]["stages"]))
 
 
+def test_plans_that_were_seen_are_told_apart(planned):
+    """Tests that the list of jobs has the headline of a plan that this tab has shown, and so has the comparison."""
+    page = planned
+    headline = page.locator(".headline").text_content()
+    job = urlsplit(page.url).fragment.split("/")[2][:8]
+    page.get_by_role("link", name="Compare it with another plan").click()
+    expect(page.get_by_label("Job").first.locator("option:checked")).to_contain_text(headline)
+    page.get_by_role("link", name="Plan", exact=True).click()
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=f"Plan {job}"))
+    expect(row.get_by_role("cell").last).to_have_text(headline)
+
+
 def test_other_plans_and_other_programs(planned):
     """Tests that a link leads to the second plan, and that it is kept as text where a format can express it."""
     page = planned
