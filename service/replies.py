@@ -121,12 +121,22 @@ class Report(Model):
         How good the best plan is proven to be or what is known of the front, or why there is no plan, line by line.
     figures
         What the candidate costs, and what simple rules would have cost; none of a front.
+    bottleneck
+        What the candidate waits for in steady state; null of a front, and where there is no candidate.
     """
 
     headline: str
     refusal: str | None
     explanation: Many[str]
     figures: Many[Figure]
+    bottleneck: str | None
+
+
+class Evaluated(Model):
+    """The answer about a given plan, and the same in words."""
+
+    answer: Answer
+    report: Report
 
 
 class JobList(Model):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -15,8 +15,9 @@ from partita.service.problem_document import BUSY, Refusal
 from partita.service.refusals import logged_refusal
 from partita.service.settings import Settings
 from partita.service.solving.outcomes import Answered, Outcome
+from partita.service.solving.reporting import report_body
 from partita.service.solving.solves import Busy, Solves
-from partita.service.solving.work import Task, TaskKind
+from partita.service.solving.work import Task
 
 CLIENT_GONE = 499
 """Status of a response that nobody reads; for the access log."""
@@ -41,8 +42,8 @@ def admitted(request: Request) -> Iterator[Solves]:
         raise Refusal(BUSY, str(error), headers={"Retry-After": str(error.retry_after_s)}) from None
 
 
-async def answer_to(request: Request, kind: TaskKind, include_problem: bool) -> Response:
-    """Answer a request whose body is to be solved or evaluated.
+async def evaluation_of(request: Request, include: Literal["problem", "report"] | None) -> Response:
+    """Answer a request whose body holds a problem and a plan; ``include`` says what the answer has beside it.
 
     Raises
     ------
@@ -53,11 +54,23 @@ async def answer_to(request: Request, kind: TaskKind, include_problem: bool) -> 
     try:
         with admitted(request) as solves:
             body = await read_body(request, settings)
-            task = Task(kind, body, contents=await contents_of(request, body))
+            task = Task("evaluation", body, contents=await contents_of(request, body))
             outcome = await unless_client_leaves(request, solves.solve(task))
+            if include == "report" and isinstance(outcome, Answered):
+                telling = solves.read(Task("report", report_body("answer", outcome.with_problem())))
+                outcome = _both(outcome, await unless_client_leaves(request, telling))
     except ClientDisconnect:
         return Response(status_code=CLIENT_GONE)
-    return _response(outcome, include_problem)
+    if not isinstance(outcome, Answered):
+        return logged_refusal(outcome).response()
+    return Response(outcome.with_problem() if include == "problem" else outcome.body, media_type="application/json")
+
+
+def _both(answer: Answered, report: Outcome) -> Outcome:
+    """Put an answer and its words into one document."""
+    if not isinstance(report, Answered):
+        return report
+    return Answered(b'{"answer":%b,"report":%b}' % (answer.body, report.body))
 
 
 async def unless_client_leaves(request: Request, doing: Coroutine[Any, Any, Result]) -> Result:
@@ -85,11 +98,3 @@ async def _client_leaves(request: Request) -> None:
     """Wait until the client has gone; its body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _response(outcome: Outcome, include_problem: bool) -> Response:
-    """Turn an outcome into a response, or into the refusal that explains it."""
-    if isinstance(outcome, Answered):
-        body = outcome.with_problem() if include_problem else outcome.body
-        return Response(body, media_type="application/json")
-    return logged_refusal(outcome).response()

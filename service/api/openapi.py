@@ -21,6 +21,7 @@ from partita.service.replies import (
     BatchDocument,
     BatchList,
     BatchResult,
+    Evaluated,
     Health,
     JobDocument,
     JobList,
@@ -58,6 +59,7 @@ def openapi_document(settings: Settings) -> Document:
             (KeyDocument, "serialization"),
             (ProblemDocument, "serialization"),
             (Report, "serialization"),
+            (Evaluated, "serialization"),
             (StoredDocument, "serialization"),
             (DocumentList, "serialization"),
             (Reference, "validation"),
@@ -168,6 +170,13 @@ def _description(settings: Settings) -> str:
     )
 
 
+_INCLUDE_MORE: Document = {
+    **INCLUDE,
+    "description": f"{INCLUDE['description']} With 'report' it comes with the same in the words of the command line.",
+    "schema": {"type": "string", "enum": ["problem", "report"]},
+}
+
+
 def _evaluating(settings: Settings, body: Document, answer: Document) -> Document:
     """Describe the call that prices a given plan, which is answered at once."""
     killed = f" A solve that outlives its limit by {settings.grace_s:g} s is killed."
@@ -175,13 +184,15 @@ def _evaluating(settings: Settings, body: Document, answer: Document) -> Documen
         "operationId": "evaluate",
         "summary": _EVALUATE[0],
         "description": _EVALUATE[1] + killed,
-        "parameters": [INCLUDE],
+        "parameters": [_INCLUDE_MORE],
         "requestBody": {
             "required": True,
             "content": {"application/json": {"schema": body, "examples": examples.EVALUATIONS}},
         },
         "responses": {
-            "200": json_response("The answer, also where the plan breaks a limit.", answer),
+            "200": json_response(
+                "The answer, also where the plan breaks a limit.", {"anyOf": [answer, reference("Evaluated")]}
+            ),
             **failures([400, 408, 413, 415, 422, 500, 503, 504]),
         },
     }

@@ -3,7 +3,7 @@
 from partita.models.answer import Candidate
 from partita.models.problem import Problem
 from partita.service.charts.names import Themes
-from partita.service.charts.rows import Row, beside_layer, row_channel, row_step, rows_of, stacked
+from partita.service.charts.rows import Row, beside_layer, row_channel, row_step, rows_of, stacked, stacked_layer
 from partita.service.charts.style import ITEMS, THEMES, Spec, framed
 from partita.service.reports.timeline_words import scenario_words
 from partita.service.reports.wording import percent, sized, unit_of_bytes
@@ -23,7 +23,6 @@ def memory_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
     unit, size = unit_of_bytes(most)
     parts = [part for row in rows for part in _parts(row, size)]
     ends = [_end(row, total, size) for row, total in zip(rows, needed, strict=True)]
-    items = [item for item in ITEMS if any(part["item"] == item for part in parts)]
     full = _fullness(needed[fullest], capacities[fullest])
     return framed(
         theme,
@@ -43,7 +42,7 @@ def memory_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
                 },
             },
             "layer": [
-                *([_bar_layer(parts, items, theme)] if parts else []),
+                *([_bar_layer(parts, theme)] if parts else []),
                 *([_capacity_layer(ends, theme)] if near else []),
                 beside_layer(ends, theme),
             ],
@@ -97,24 +96,11 @@ def _end(row: Row, needed: int, size: float) -> Spec:
     }
 
 
-def _bar_layer(parts: list[Spec], items: list[str], theme: Themes) -> Spec:
+def _bar_layer(parts: list[Spec], theme: Themes) -> Spec:
     """Draw the items one after the other."""
     shown = [("row", "Device"), ("item", "Item"), ("amount", "Bytes"), ("total", "of in all")]
     shown.append(("in_flight", "Microbatches in flight"))
-    return {
-        "data": {"values": parts},
-        "mark": {"type": "bar", "stroke": THEMES[theme].background, "strokeWidth": 0.5},
-        "encoding": {
-            "x2": {"field": "end"},
-            "color": {
-                "field": "item",
-                "type": "nominal",
-                "scale": {"domain": items, "range": [ITEMS[item] for item in items]},
-                "legend": {"title": None},
-            },
-            "tooltip": [{"field": field, "title": title} for field, title in shown],
-        },
-    }
+    return stacked_layer(parts, "item", ITEMS, shown, theme)
 
 
 def _capacity_layer(ends: list[Spec], theme: Themes) -> Spec:

@@ -1,6 +1,6 @@
 """The ranks of a plan as rows of a picture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from partita.models.answer import Candidate
@@ -85,3 +85,36 @@ def stacked(parts: dict[str, float]) -> Iterator[tuple[str, float, float]]:
         if size > 0:
             yield name, start, start + size
             start += size
+
+
+def stacked_layer(
+    parts: list[Spec], field: str, colors: Mapping[str, str], shown: list[tuple[str, str]], theme: Themes
+) -> Spec:
+    """Draw parts of rows one after the other.
+
+    Parameters
+    ----------
+    parts
+        Their data: ``row``, ``start``, ``end``, and what else is shown of them.
+    field
+        What tells them apart; ``colors`` has the color of each of its values, in the order of the legend.
+    shown
+        The fields of the tooltip with their titles.
+    theme
+        Its background parts them.
+    """
+    found = [name for name in colors if any(part[field] == name for part in parts)]
+    return {
+        "data": {"values": parts},
+        "mark": {"type": "bar", "stroke": THEMES[theme].background, "strokeWidth": 0.5},
+        "encoding": {
+            "x2": {"field": "end"},
+            "color": {
+                "field": field,
+                "type": "nominal",
+                "scale": {"domain": found, "range": [colors[name] for name in found]},
+                "legend": {"title": None},
+            },
+            "tooltip": [{"field": name, "title": title} for name, title in shown],
+        },
+    }

@@ -1,11 +1,12 @@
 """What keeps the devices of every stage busy for one microbatch, and which one everything waits for."""
 
+from dataclasses import dataclass
 from math import fsum, isclose
 
 from partita.models.answer import Candidate
 from partita.models.problem import Problem
 from partita.service.charts.names import Themes
-from partita.service.charts.rows import Row, beside_layer, row_channel, row_step, rows_of, stacked
+from partita.service.charts.rows import Row, beside_layer, row_channel, row_step, rows_of, stacked, stacked_layer
 from partita.service.charts.style import FONT_SIZE, INK, KINDS, THEMES, Spec, framed, written_where_room
 from partita.service.reports.timeline_words import scenario_words
 from partita.service.reports.wording import SAME, seconds, unit_of_seconds
@@ -26,17 +27,12 @@ def times_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
     NotSupportedYet, InvalidInput, InternalError
         As ``shares`` does.
     """
-    rows = rows_of(candidate)
-    of_stage = {each.stage: each for each in _shares(problem, candidate)}
     limit = candidate.as_shown.metrics.bottleneck_time_s
     unit, size = unit_of_seconds(limit)
-    split = candidate.schedule.splits
-    parts = [part for row in rows for part in _parts(row, of_stage, size, split=split)]
-    sums = [fsum(part["seconds"] for part in parts if part["row"] == row.label) for row in rows]
-    marks = [] if problem.training.communication == "blocking" else _transfers(candidate, rows, size, limit)
-    ends = [_end(row, busy, limit) for row, busy in zip(rows, sums, strict=True)]
-    what = _bottleneck(ends, marks)
-    kinds = [kind for kind in KINDS if any(part["kind"] == kind for part in parts)]
+    load = _load(problem, candidate, limit, size)
+    rows, parts, ends, marks = load.rows, load.parts, load.ends, load.marks
+    sums = [end["busy"] for end in ends]
+    what = _bottleneck(load)
     return framed(
         theme,
         title=f"Bottleneck {seconds(limit)} per microbatch{scenario_words(candidate)}: {what}",
@@ -55,14 +51,40 @@ def times_chart(problem: Problem, candidate: Candidate, theme: Themes) -> Spec:
                 },
             },
             "layer": [
-                *([_bar_layer(parts, kinds, theme)] if parts else []),
-                *([_number_layer(parts)] if len(of_stage) > len(rows) else []),
+                *([_bar_layer(parts, theme)] if parts else []),
+                *([_number_layer(parts)] if len(candidate.stages) > len(rows) else []),
                 *([_mark_layer(marks, theme)] if marks else []),
                 _limit_layer(limit / size, theme),
                 beside_layer(ends, theme),
             ],
         },
     )
+
+
+def bottleneck_words(problem: Problem, candidate: Candidate) -> str:
+    """Name what a microbatch waits for in steady state; raises what ``times_chart`` raises."""
+    return _bottleneck(_load(problem, candidate, candidate.as_shown.metrics.bottleneck_time_s, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """The ranks of a plan, and the data of what they do, of what is written beside each, and of the transfers."""
+
+    rows: tuple[Row, ...]
+    parts: list[Spec]
+    ends: list[Spec]
+    marks: list[Spec]
+
+
+def _load(problem: Problem, candidate: Candidate, limit: float, unit_s: float) -> _Load:
+    """Give what a plan does for one microbatch, whose bottleneck takes ``limit`` seconds."""
+    rows = rows_of(candidate)
+    of_stage = {each.stage: each for each in _shares(problem, candidate)}
+    parts = [part for row in rows for part in _parts(row, of_stage, unit_s, split=candidate.schedule.splits)]
+    sums = [fsum(part["seconds"] for part in parts if part["row"] == row.label) for row in rows]
+    ends = [_end(row, busy, limit) for row, busy in zip(rows, sums, strict=True)]
+    blocking = problem.training.communication == "blocking"
+    return _Load(rows, parts, ends, [] if blocking else _transfers(candidate, rows, unit_s, limit))
 
 
 def _shares(problem: Problem, candidate: Candidate) -> tuple[StageShare, ...]:
@@ -144,10 +166,10 @@ def _transfers(candidate: Candidate, rows: tuple[Row, ...], unit_s: float, limit
     return found
 
 
-def _bottleneck(ends: list[Spec], marks: list[Spec]) -> str:
+def _bottleneck(load: _Load) -> str:
     """Name what takes longest; several where they take as long."""
-    names = [str(end["row"]) for end in ends if end["decides"]]
-    names += [f"the transfers from {mark['name']}" for mark in marks if mark["decides"]]
+    names = [str(end["row"]) for end in load.ends if end["decides"]]
+    names += [f"the transfers from {mark['name']}" for mark in load.marks if mark["decides"]]
     if not names:
         return "exchanges between replicas included"
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
@@ -160,24 +182,11 @@ def _subtitle(marks: list[Spec]) -> str:
     return f"{line}{beside if marks else ''}."
 
 
-def _bar_layer(parts: list[Spec], kinds: list[str], theme: Themes) -> Spec:
+def _bar_layer(parts: list[Spec], theme: Themes) -> Spec:
     """Draw the parts one after the other."""
     shown = [("row", "Devices"), ("stage", "Stage"), ("kind", "Part"), ("took", "Takes"), ("layers", "Layers")]
     shown.append(("recomputed", "Layers recomputed"))
-    return {
-        "data": {"values": parts},
-        "mark": {"type": "bar", "stroke": THEMES[theme].background, "strokeWidth": 0.5},
-        "encoding": {
-            "x2": {"field": "end"},
-            "color": {
-                "field": "kind",
-                "type": "nominal",
-                "scale": {"domain": kinds, "range": [KINDS[kind] for kind in kinds]},
-                "legend": {"title": None},
-            },
-            "tooltip": [{"field": field, "title": title} for field, title in shown],
-        },
-    }
+    return stacked_layer(parts, "kind", KINDS, shown, theme)
 
 
 def _number_layer(parts: list[Spec]) -> Spec:

@@ -18,6 +18,7 @@ import { edit } from "./view_home.js";
  * @property {string | null} refusal
  * @property {string[]} explanation
  * @property {{ name: string, text: string, part: boolean }[]} figures
+ * @property {string | null} bottleneck
  */
 
 /**
@@ -118,11 +119,12 @@ function further(job, number) {
 }
 
 /**
+ * List what has to be known beside an answer; nothing where that is nothing.
  * @param {string} title
  * @param {string[]} lines
  * @param {string} [kind]
  */
-function notes(title, lines, kind) {
+export function notes(title, lines, kind) {
   if (!lines.length) return null;
   return h("section", { class: kind ?? null }, h("h2", null, title), h("ul", null, lines.map((line) => h("li", null, line))));
 }

@@ -3,14 +3,14 @@
 import { fill, h } from "./dom.js";
 import { sorted } from "./sorting.js";
 
-const ROW = 34; // as --grid-row in grid.css, in pixels
+const ROW = 34; // as --grid-row in views.css, in pixels
 const AROUND = 12; // rows above and below those in sight, so that the keyboard finds a next one
 
 /**
  * @template Row
  * @typedef {object} Column
  * @property {string} title
- * @property {string} width A class of grid.css.
+ * @property {string} width A class of views.css.
  * @property {(row: Row) => import("./sorting.js").Value} value
  * @property {(row: Row) => import("./dom.js").Child} show
  */

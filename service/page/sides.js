@@ -53,8 +53,11 @@ function choice(id, title, value, sizes, more) {
   return { id, title, text: [`${title}: ${value}`, layers, more].filter(Boolean).join(", ") };
 }
 
-/** @param {string} name */
-function ruleName(name) {
+/**
+ * Call what a simple rule made by its rule.
+ * @param {string} name
+ */
+export function ruleName(name) {
   return `Plan ${RULES[/** @type {keyof typeof RULES} */ (name)] ?? name}`;
 }
 

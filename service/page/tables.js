@@ -1,8 +1,9 @@
 // The figures of an answer as tables: of all its plans, and those that the pictures of one plan show.
 
 import { h, table } from "./dom.js";
-import { FIELDS, metric, percent, ranges, seconds, sized } from "./format.js";
-import { RULES } from "./sides.js";
+import { metric, percent, ranges, seconds, sized } from "./format.js";
+import { METRICS, fieldOf } from "./objective.js";
+import { ruleName } from "./sides.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {any} Answer */
@@ -34,27 +35,16 @@ export const FIGURES = { layers, times, memory, placement, timeline: times, comp
 export function candidateTable(job, shown) {
   /** @type {Answer} */
   const answer = job.answer;
-  const first = Array.isArray(answer.objective) ? answer.objective[0] : answer.objective;
-  const asked = typeof first === "string" ? FIELDS[/** @type {keyof typeof FIELDS} */ (first)] : "iteration_time_s";
-  const columns = [...new Set(["iteration_time_s", "peak_memory_bytes", asked])];
+  const columns = [...new Set(["iteration_time_s", "peak_memory_bytes", fieldOf(answer.objective) ?? "iteration_time_s"])];
   const rows = answer.candidates.map((/** @type {any} */ plan, /** @type {number} */ index) => [
     h("a", { href: `#/plans/${job.id}/${index + 1}`, "aria-current": index + 1 === shown ? "true" : null }, `Plan ${index + 1}`),
     ...columns.map((field) => (plan.metrics[field] === null ? "" : metric(field, plan.metrics[field]))),
     plan.schedule.kind,
     plan.stages.map((/** @type {any} */ stage) => stage.layers.length).join(" "),
   ]);
-  const headings = columns.map((field) => /** @type {Record<string, string>} */ (NAMES)[field] ?? field);
+  const headings = columns.map((field) => METRICS[/** @type {keyof typeof METRICS} */ (field)]);
   return table("Best first", ["Plan", ...headings, "Schedule", "Layers per stage"], rows);
 }
-
-const NAMES = {
-  iteration_time_s: "Iteration time",
-  tokens_per_second: "Tokens per second",
-  peak_memory_bytes: "Peak memory",
-  bottleneck_time_s: "Bottleneck time",
-  num_devices: "Devices",
-  inter_node_bytes: "Between nodes",
-};
 
 /**
  * @param {Answer} answer
@@ -116,7 +106,7 @@ function placement(answer, number) {
 /** @param {Answer} answer */
 function comparison(answer) {
   const plans = answer.candidates.map((/** @type {any} */ plan, /** @type {number} */ index) => [`Plan ${index + 1}`, plan]);
-  const rules = Object.entries(answer.baselines).map(([name, rule]) => [(RULES[/** @type {keyof typeof RULES} */ (name)] ?? name).replace("with ", ""), rule]);
+  const rules = Object.entries(answer.baselines).map(([name, rule]) => [ruleName(name), rule]);
   const rows = [...plans, ...rules].map(([name, { metrics }]) => [
     name,
     seconds(metrics.iteration_time_s),

@@ -1,7 +1,7 @@
 // The Pareto front of two metrics: live while it is sought, then a picture and a table whose points lead to their plans.
 
 import { choices, json } from "./api.js";
-import { showWords } from "./answer.js";
+import { notes, showWords } from "./answer.js";
 import { Picture } from "./chart.js";
 import { fill, h, table } from "./dom.js";
 import { follow } from "./follow.js";
@@ -81,7 +81,7 @@ async function showFront(page, body, job) {
     body,
     h("p", { class: "headline" }, report.headline),
     showWords(report),
-    notes("Warnings", front.warnings),
+    notes("Warnings", front.warnings, "warnings"),
     picture?.element,
     points,
     notes("Assumptions", front.assumptions),
@@ -139,12 +139,4 @@ function figures({ metrics }) {
   const rows = known.map(([field, name]) => [name, metric(field, metrics[field])]);
   if (metrics.bubble_fraction !== null) rows.push(["Bubble", percent(metrics.bubble_fraction)]);
   return h("dl", { class: "figures" }, rows.map(([name, text]) => h("div", null, h("dt", null, name), h("dd", null, text))));
-}
-
-/**
- * @param {string} title
- * @param {string[]} lines
- */
-function notes(title, lines) {
-  return lines.length > 0 && h("section", null, h("h2", null, title), h("ul", null, lines.map((line) => h("li", null, line))));
 }

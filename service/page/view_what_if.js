@@ -1,6 +1,7 @@
 // A plan whose cuts are moved, with its price at once.
 
 import { maySolve } from "./access.js";
+import { showWords } from "./answer.js";
 import { Problem, json, pause, why } from "./api.js";
 import { after, cutsOf, withCuts } from "./cuts.js";
 import { fill, h, table } from "./dom.js";
@@ -13,7 +14,6 @@ import { Strip } from "./strip.js";
 
 const SETTLED_MS = 120; // a cut that is dragged is priced where it rests
 const MOST_S = 5; // for single moves, which are measured in a part of it
-const NEAR = 1e-6;
 
 /**
  * @param {Page} page
@@ -82,7 +82,7 @@ class Trial {
     await pause(SETTLED_MS, asking.signal);
     if (asking.signal.aborted) return;
     try {
-      const priced = await json("/v1/evaluations", { method: "POST", body: this.body(), signal: asking.signal });
+      const priced = await json("/v1/evaluations?include=report", { method: "POST", body: this.body(), signal: asking.signal });
       if (!asking.signal.aborted) this.show(priced);
     } catch (error) {
       if (asking.signal.aborted) return;
@@ -106,8 +106,8 @@ class Trial {
     fill(this.result, h("p", { class: "failure", role: "alert" }, why(error)), h("ul", null, places));
   }
 
-  /** @param {Answer} priced */
-  show(priced) {
+  /** @param {{ answer: Answer, report: import("./answer.js").Report }} priced */
+  show({ answer: priced, report }) {
     const [plan] = priced.candidates;
     const { objective } = this.answer;
     const best = valueOf(objective, this.answer.candidates[0].metrics);
@@ -117,65 +117,26 @@ class Trial {
     const figures = [
       [objectiveName(objective), amount(objective, value)],
       ["Against the best plan", best === null ? "" : `${against} (${amount(objective, best)})`],
-      ["Bottleneck", plan ? `${bottleneck(plan)}: ${seconds(plan.metrics.bottleneck_time_s)} per microbatch` : ""],
+      ["Bottleneck", plan ? `${report.bottleneck}: ${seconds(plan.metrics.bottleneck_time_s)} per microbatch` : ""],
       [METRICS.peak_memory_bytes, plan ? sized(plan.metrics.peak_memory_bytes) : ""],
     ];
     fill(
       this.result,
-      broken(priced),
+      showWords(report),
+      this.offer(priced.comparison.move),
       h("dl", { class: "figures" }, figures.map(([name, text]) => h("div", null, h("dt", null, name), h("dd", null, text)))),
-      this.moveOf(priced),
       plan && stageTable(plan),
     );
   }
 
   /**
-   * Name the single move that improves it most, and offer to make it where that moves a cut.
-   * @param {Answer} priced
+   * Offer to make the move that the report names, where it moves a cut.
+   * @param {any} move As models/answer.py has it; null where there is none.
    */
-  moveOf(priced) {
-    const { move, all_moves: all, moves_measured: count } = priced.comparison;
-    const rest = all ? "" : ` Only ${count} moves were measured.`;
-    if (!move) return h("p", null, `No single move ${priced.infeasibility ? "makes it keep its limits" : "improves it"}.${rest}`);
-    const aim = priced.infeasibility ? "A single move after which it breaks no limit" : "The single move that improves it most";
-    const price = `${objectiveName(this.answer.objective).toLowerCase()} ${amount(this.answer.objective, move.objective_value)}`;
-    const part = move.relative_gain === null ? "" : `, ${percent(Math.abs(move.relative_gain))} ${move.gain < 0 ? "worse" : "better"}`;
-    const cuts = after(this.strip.cuts, move);
-    const button = cuts && h("button", { type: "button", onclick: () => this.put(cuts) }, "Make this move");
-    return h("p", null, `${aim}: ${move.message}: ${price}${part}.${rest} `, button);
+  offer(move) {
+    const cuts = move && after(this.strip.cuts, move);
+    return cuts && h("button", { type: "button", onclick: () => this.put(cuts) }, "Make this move");
   }
-}
-
-/**
- * Say what does not fit, in the words of the service.
- * @param {Answer} priced
- */
-function broken({ infeasibility }) {
-  if (!infeasibility) return null;
-  const findings = infeasibility.findings.map((/** @type {any} */ each) => h("li", null, each.message));
-  return h("div", { class: "warnings" }, h("h2", { class: "failure" }, "This plan breaks limits"), h("p", null, infeasibility.message), h("ul", null, findings));
-}
-
-/**
- * Name what the steady state waits for: the stages of the busiest rank, or the boundary whose transfer takes longer.
- * @param {any} plan
- */
-export function bottleneck(plan) {
-  const longest = plan.metrics.bottleneck_time_s;
-  for (const { from_stage, to_stage, transfer_s, backward_transfer_s } of plan.boundaries) {
-    const taken = Math.max(transfer_s, backward_transfer_s);
-    if (taken > 0 && Math.abs(taken - longest) <= NEAR * longest) return `from stage ${from_stage} to stage ${to_stage}`;
-  }
-  /** @type {Map<number, { busy: number, stages: number[] }>} */
-  const ranks = new Map();
-  for (const { rank, index, forward_s, backward_s, data_parallel } of plan.stages) {
-    const found = ranks.get(rank) ?? { busy: 0, stages: [] };
-    found.busy += (forward_s + backward_s) / (data_parallel ?? 1);
-    found.stages.push(index);
-    ranks.set(rank, found);
-  }
-  const stages = [...ranks.values()].sort((one, other) => other.busy - one.busy)[0]?.stages ?? [];
-  return `stage${stages.length > 1 ? "s" : ""} ${stages.join(", ")}`;
 }
 
 /** @param {any} plan */

@@ -41,6 +41,7 @@ def write_report(body: bytes) -> Answered | Refused:
 
 def _of_answer(answer: Answer, candidate: int) -> Report:
     """Tell what an answer says; raises InvalidInput where there is no such candidate."""
+    from partita.service.charts.times import bottleneck_words
     from partita.service.reports.report import explanation, figures, headline, refusal
 
     problem = answer.problem
@@ -55,6 +56,7 @@ def _of_answer(answer: Answer, candidate: int) -> Report:
         refusal=refusal(answer),
         explanation=tuple(explanation(answer, problem)),
         figures=tuple(Figure(name=name.strip(), text=text, part=name != name.strip()) for name, text in rows),
+        bottleneck=bottleneck_words(problem, plans[0]) if plans else None,
     )
 
 
@@ -68,4 +70,5 @@ def _of_front(front: Front) -> Report:
         refusal=front_refusal(front),
         explanation=tuple(front_explanation(front, front.problem)),
         figures=(),
+        bottleneck=None,
     )

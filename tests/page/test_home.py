@@ -6,7 +6,8 @@ import re
 from playwright.sync_api import expect
 from small_problems import chain
 
-from partita.service.reports import wording
+from partita.models.objective import FIELDS
+from partita.service.reports import proof, report, wording
 
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
@@ -90,3 +91,14 @@ def test_devices_are_named_as_by_the_command_line(home):
     devices = ["a:b:0", "a:b:1", "c:3", "c:10", "c:9", "c:5", "a:b:2"]
     written = home.evaluate("async (devices) => (await import('/page/format.js')).ranges(devices)", devices)
     assert written == ", ".join(wording.device_ranges(devices))
+
+
+def test_names_are_those_of_the_command_line(home):
+    """Tests that metrics, objectives and simple rules are called as the reports call them."""
+    named = home.evaluate(
+        "async () => {"
+        " const [format, objective, sides] ="
+        "   await Promise.all(['format', 'objective', 'sides'].map((name) => import(`/page/${name}.js`)));"
+        " return [format.FIELDS, objective.METRICS, sides.RULES]; }"
+    )
+    assert named == [dict(FIELDS), proof.METRICS, report.BASELINES]

@@ -55,3 +55,23 @@ def test_a_front_in_words(real_client, problem, refusal, said):
     assert told["headline"].startswith("three: iteration time against peak memory, ")
     assert (told["refusal"], told["figures"]) == (refusal, [])
     assert said in " ".join(told["explanation"])
+
+
+@pytest.mark.parametrize(
+    ("memory", "refusal", "said"),
+    [("1GB", None, "The best single move: "), ("300MB", "This plan breaks limits", "stage 1")],
+    ids=["worse", "too large"],
+)
+def test_a_given_plan_in_words(real_client, memory, refusal, said):
+    """Tests that the price of a plan comes with its words and with what it waits for, and as it is without them."""
+    layers = [
+        {"name": name, "forward_s": time, "weight_bytes": "200MB"} for name, time in zip("abc", (1, 2, 3), strict=True)
+    ]
+    problem = chain(model__layers=layers, cluster__devices={"d": {"memory_bytes": memory}})
+    body = as_bytes({"problem": problem, "plan": {"stage_sizes": [1, 2]}, "solve": False})
+    found = real_client.post("/v1/evaluations?include=report", content=body, headers=JSON).json()
+    plain = real_client.post("/v1/evaluations", content=body, headers=JSON).json()
+    assert found["answer"]["candidates"] == plain["candidates"]
+    assert found["report"]["refusal"] == refusal
+    assert said in " ".join(found["report"]["explanation"])
+    assert found["report"]["bottleneck"] == "stage 1 · node0:1"
