@@ -21,11 +21,12 @@ SEARCHED = [str(ROOT / "src"), DOUBLES, *filter(None, [os.environ.get("PYTHONPAT
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(SEARCHED))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
     """Debian's Chromium.
 
-    One for each module: while it is driven its event loop runs in this thread, and other tests run loops of their own.
+    Closed after the tests of this folder: while it is driven its event loop runs in this thread, and other tests run
+    loops of their own.
     """
     if CHROMIUM is None:
         pytest.skip("there is no chromium on this machine")

@@ -3,19 +3,12 @@
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from small_problems import chain
 
-SERIOUS = ("serious", "critical")
+from page.looking import found_by_axe, planned
+
 MANY = 500
-
-
-def planned(client, problem):
-    """Have a problem planned; give the name of its job, and its answer."""
-    response = client.post("/v1/plans", json=problem, headers={"Prefer": "wait=60"})
-    assert response.status_code == 200, response.text
-    return response.headers["location"].split("/")[-1], response.json()
 
 
 def row(page, caption, heading):
@@ -46,8 +39,7 @@ def test_two_candidates(visit, server, job):
     assert row(page, re.compile("Forward and backward"), "Stage 1")[:2] == ["1", "3.000 s"]
     expect(page.locator(".picture").get_by_role("heading", name="Plans compared")).to_be_visible()
     expect(page.locator(".drawing[aria-busy]")).to_have_count(0)
-    violations = Axe().run(page).response["violations"]
-    assert [each["id"] for each in violations if each["impact"] in SERIOUS] == []
+    assert found_by_axe(page) == []
 
 
 def test_two_candidates_on_a_phone(visit, server, job):

@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from small_problems import chain, too_large
 
 from hard_problem import hard_problem
+from page.looking import found_by_axe
 
 PLACES = """text => {
   const picture = new DOMParser().parseFromString(text, "image/svg+xml");
@@ -22,7 +22,6 @@ PLACES = """text => {
   });
 }"""
 """Where the points of a picture are, which the canvas does not tell."""
-SERIOUS = ("serious", "critical")
 FRONT = re.compile(r"#/frontiers/[0-9a-f-]{36}$")
 
 
@@ -59,8 +58,7 @@ def test_a_front_is_asked_for(home):
     expect(home.locator(".headline")).to_contain_text("three: iteration time against peak memory")
     expect(home.get_by_text("Proven: these are all;")).to_be_visible()
     expect(home.locator(".drawing[aria-busy]")).to_have_count(0)
-    violations = Axe().run(home).response["violations"]
-    assert [each["id"] for each in violations if each["impact"] in SERIOUS] == []
+    assert found_by_axe(home) == []
     home.get_by_role("link", name="Point 2").focus()
     home.keyboard.press("Enter")
     expect(home.get_by_role("heading", level=1)).to_contain_text("Plan of point 2 of")

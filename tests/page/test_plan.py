@@ -1,4 +1,4 @@
-"""A plan from the problem to its pictures, and a search that is stopped, cancelled, or left by its server."""
+"""A plan from the problem to its pictures, and a search that is stopped or cancelled."""
 
 import json
 import re
@@ -6,31 +6,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from processes import running
 from small_problems import chain, too_large
 
 from hard_problem import hard_problem
+from page.looking import PLAN, ask, drawn, figure
 from partita.service.reports.wording import seconds
-
-PLAN = re.compile(r"#/plans/[0-9a-f-]{36}$")
-
-
-def ask(page, problem):
-    """Plan a problem as a user does."""
-    page.get_by_label("Problem").fill(problem if isinstance(problem, str) else json.dumps(problem))
-    page.get_by_role("button", name="Plan", exact=True).click()
-    page.wait_for_url(PLAN)
-
-
-def figure(page, name):
-    """Give the value that stands beside a name."""
-    return page.locator("dl div", has=page.locator("dt", has_text=re.compile(f"^{name}$"))).locator("dd")
-
-
-def drawn(page):
-    """Wait until all pictures are there."""
-    expect(page.locator(".picture").first).to_be_visible()
-    expect(page.locator(".drawing[aria-busy]")).to_have_count(0)
 
 
 def saved(page, button):
@@ -42,17 +22,17 @@ def saved(page, button):
 
 @pytest.fixture
 def planned(home):
-    """The page of the plan of an example, with its pictures."""
+    """The page of the plan of an example."""
     home.get_by_label("Example").select_option("chain")
     home.get_by_role("button", name="Plan", exact=True).click()
     home.wait_for_url(PLAN)
-    drawn(home)
     return home
 
 
 def test_a_plan_is_understood(planned, server):
     """Tests what is proven, what it costs, every picture with its files and its figures, and the assumptions."""
     page = planned
+    drawn(page)
     answer = server[1].get(urlsplit(page.url).fragment.replace("/plans", "/v1/plans", 1)).json()["answer"]
     expect(page.locator(".headline")).to_contain_text("chain of six layers: 6 layers, 3 stages, 1f1b")
     best = seconds(answer["best_bound"])
@@ -114,7 +94,6 @@ def test_names_are_text(home):
     problem = chain(model__name=name)
     problem["model"]["layers"][0]["name"] = name
     ask(home, problem)
-    drawn(home)
     expect(home.locator(".headline")).to_contain_text(name)
     picture = home.locator(".picture").first
     picture.get_by_text("Its figures as a table").click()
@@ -128,7 +107,7 @@ def test_a_scenario_is_chosen(home):
     """Tests that the pictures of another scenario are drawn where there are several."""
     home.get_by_label("Example").select_option("scenarios")
     home.get_by_role("button", name="Plan", exact=True).click()
-    drawn(home)
+    expect(home.locator(".picture canvas").first).to_be_visible()
     with home.expect_response(lambda response: "charts/timeline" in response.url and "scenario=short" in response.url):
         home.get_by_role("combobox", name="Scenario").select_option("short")
 
@@ -159,21 +138,3 @@ def test_a_search_is_cancelled(home):
     expect(home.get_by_text("The job was cancelled")).to_be_visible()
     home.get_by_role("link", name="Plan", exact=True).click()
     expect(home.get_by_role("row").nth(1)).to_contain_text("cancelled")
-
-
-def test_the_server_goes_and_comes_back(visit, tmp_path):
-    """Tests that the page says that its server is away, and shows the plan of the same job when it is back."""
-    serve = ("-m", "partita.service", "serve", "--data", str(tmp_path), "--lease", "2", "--port")
-    with running(*serve, "0", stop=False) as (process, client):
-        page = visit(client.base_url)
-        page.watch.allowed = {0}
-        ask(page, hard_problem(time_limit_s=8))
-        expect(figure(page, "Best so far")).to_be_visible()
-        process.kill()
-        expect(page.get_by_text("The server is away.", exact=False).first).to_be_visible()
-        address = page.url
-        with running(*serve, str(client.base_url.port)):
-            expect(page.get_by_role("paragraph").filter(has_text="Being planned.")).to_be_visible()
-            page.get_by_role("button", name="Stop and keep the best").click()
-            expect(page.locator(".headline")).to_contain_text("feasible")
-            assert page.url == address
