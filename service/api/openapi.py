@@ -1,6 +1,7 @@
 """The description of the service for programs (OpenAPI 3.1), with examples that work as they stand."""
 
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from partita import __version__
 from partita.models.answer import Answer
@@ -36,34 +37,36 @@ from partita.service.solving.work import Evaluation
 __all__ = ["Document", "openapi_document"]
 
 _REFERENCE = "#/components/schemas/{model}"
+_MODELS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+    (Problem, "validation"),
+    (ModelProfile, "validation"),
+    (Cluster, "validation"),
+    (Evaluation, "validation"),
+    (FrontRequest, "validation"),
+    (Answer, "serialization"),
+    (Front, "serialization"),
+    (Health, "serialization"),
+    (BatchRequest, "validation"),
+    (BatchDocument, "serialization"),
+    (BatchList, "serialization"),
+    (BatchResult, "serialization"),
+    (JobDocument, "serialization"),
+    (JobList, "serialization"),
+    (KeyDocument, "serialization"),
+    (ProblemDocument, "serialization"),
+    (Report, "serialization"),
+    (Evaluated, "serialization"),
+    (StoredDocument, "serialization"),
+    (DocumentList, "serialization"),
+    (Reference, "validation"),
+]
+"""What calls take and give, and in which of these ways."""
 
 
 def openapi_document(settings: Settings) -> Document:
     """Describe the service with the limits that it has."""
     names, schemas = models_json_schema(
-        [
-            (Problem, "validation"),
-            (ModelProfile, "validation"),
-            (Cluster, "validation"),
-            (Evaluation, "validation"),
-            (FrontRequest, "validation"),
-            (Answer, "serialization"),
-            (Front, "serialization"),
-            (Health, "serialization"),
-            (BatchRequest, "validation"),
-            (BatchDocument, "serialization"),
-            (BatchList, "serialization"),
-            (BatchResult, "serialization"),
-            (JobDocument, "serialization"),
-            (JobList, "serialization"),
-            (KeyDocument, "serialization"),
-            (ProblemDocument, "serialization"),
-            (Report, "serialization"),
-            (Evaluated, "serialization"),
-            (StoredDocument, "serialization"),
-            (DocumentList, "serialization"),
-            (Reference, "validation"),
-        ],
+        _MODELS,
         ref_template=_REFERENCE,
     )
     problem, evaluation = names[Problem, "validation"], names[Evaluation, "validation"]

@@ -21,34 +21,8 @@ def about_batches(settings: Settings, shown: dict[str, dict[str, Any]]) -> Docum
         "description": "A line for every problem, in the order in which they end.",
         "content": {NDJSON: {"schema": reference("BatchResult")}},
     }
-    content = {
-        "application/json": {"schema": reference("BatchRequest"), "examples": shown},
-        NDJSON: {"schema": {"description": "A problem on every line; a line that is none fails alone."}},
-    }
     return {
-        "/v1/batches": {
-            "post": {
-                "operationId": "batch",
-                "summary": "Find plans for many problems",
-                "description": f"{_TEXT} A batch may hold {settings.max_variants} problems.",
-                "parameters": [INCLUDE, KEY],
-                "requestBody": {"required": True, "content": content},
-                "responses": {
-                    "202": json_response("The batch.", reference("BatchDocument"), Location="The batch."),
-                    **failures((400, 408, 409, 413, 415, 422, 429, 500, 503, 504)),
-                },
-            },
-            "get": {
-                "operationId": "list_batches",
-                "summary": "List batches",
-                "description": "The newest first, without forecasts.",
-                "parameters": list(PAGE),
-                "responses": {
-                    "200": json_response("The batches.", reference("BatchList")),
-                    **failures((422, 500, 503)),
-                },
-            },
-        },
+        "/v1/batches": _all_batches(settings, shown),
         "/v1/batches/{batch}": {
             "get": {
                 "operationId": "get_batch",
@@ -73,5 +47,36 @@ def about_batches(settings: Settings, shown: dict[str, dict[str, Any]]) -> Docum
                 "parameters": [BATCH],
                 "responses": {"200": lines, **missing},
             }
+        },
+    }
+
+
+def _all_batches(settings: Settings, shown: dict[str, dict[str, Any]]) -> Document:
+    """Describe the calls that begin a batch and list those so far."""
+    content = {
+        "application/json": {"schema": reference("BatchRequest"), "examples": shown},
+        NDJSON: {"schema": {"description": "A problem on every line; a line that is none fails alone."}},
+    }
+    return {
+        "post": {
+            "operationId": "batch",
+            "summary": "Find plans for many problems",
+            "description": f"{_TEXT} A batch may hold {settings.max_variants} problems.",
+            "parameters": [INCLUDE, KEY],
+            "requestBody": {"required": True, "content": content},
+            "responses": {
+                "202": json_response("The batch.", reference("BatchDocument"), Location="The batch."),
+                **failures((400, 408, 409, 413, 415, 422, 429, 500, 503, 504)),
+            },
+        },
+        "get": {
+            "operationId": "list_batches",
+            "summary": "List batches",
+            "description": "The newest first, without forecasts.",
+            "parameters": list(PAGE),
+            "responses": {
+                "200": json_response("The batches.", reference("BatchList")),
+                **failures((422, 500, 503)),
+            },
         },
     }
