@@ -1,12 +1,11 @@
 """The examples are up to date, valid, and show what their README says."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from example_scripts import load
 from partita.models.problem import Problem, read_problem
 from partita.solver.frontier import frontier
 from partita.solver.planner import plan_problem
@@ -29,18 +28,7 @@ UNIFORM = dict.fromkeys(BEST, 1.02) | {"gpt-schedules": 1.013}
 SCHEDULES = {"zb_v": 1.252827126, "zb_h1": 1.324486892, "interleaved_1f1b": 1.468184880, "1f1b": 1.469673048}
 """Iteration times of the best plans under each schedule of the comparison, found in the same way."""
 
-
-def load_maker() -> ModuleType:
-    """Import examples/make_examples.py."""
-    spec = importlib.util.spec_from_file_location("make_examples", EXAMPLES / "make_examples.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKER = load_maker()
+MAKER = load("make_examples.py")
 
 
 def read_example(name: str) -> Problem:

@@ -1,27 +1,16 @@
 """The pictures of the README can be made again, and are those that it says."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from example_scripts import load
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-
-def load_maker() -> ModuleType:
-    """Import examples/make_pictures.py."""
-    spec = importlib.util.spec_from_file_location("make_pictures", ROOT / "examples" / "make_pictures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKER = load_maker()
+MAKER = load("make_pictures.py")
 
 
 def texts(svg: str) -> list[str]:

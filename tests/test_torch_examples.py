@@ -1,6 +1,5 @@
 """The examples of PyTorch models: captured, cut and verified, and as the scripts that their README shows."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -9,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import example_scripts
+from example_scripts import EXAMPLES
 from partita.models.problem import read_problem
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
@@ -17,7 +18,6 @@ pytorch = pytest.importorskip("partita.models.pytorch")
 matching = pytest.importorskip("partita.models.pytorch.matching")
 proof = pytest.importorskip("partita.models.pytorch.proof")
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = {
     "gpt": ("1f1b", [4, 6], {"words.weight"}),
     "resnet": ("zb_v", [2, 3, 5], set()),
@@ -29,12 +29,7 @@ SCRIPTS = {
 def load(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Import an example as its script does."""
     monkeypatch.syspath_prepend(EXAMPLES / "pytorch")
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / "pytorch" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example_scripts.load(f"pytorch/{name}.py")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

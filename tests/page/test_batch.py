@@ -4,10 +4,10 @@ import csv
 import io
 import json
 import re
-import time
 
 import pytest
 from playwright.sync_api import expect
+from processes import until
 from small_problems import chain, too_large
 
 from page.looking import found_by_axe
@@ -58,8 +58,7 @@ def many(server):
     """A batch of many problems that has ended; the address of its view."""
     address = begin(server[1], variants(MANY))
     name = address.rpartition("/")[2]
-    while (state := server[1].get(f"/v1/batches/{name}").json())["queued"] + state["running"]:
-        time.sleep(0.1)
+    until(lambda: (state := server[1].get(f"/v1/batches/{name}").json())["queued"] + state["running"] == 0, seconds=200)
     return address
 
 

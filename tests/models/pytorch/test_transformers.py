@@ -1,10 +1,8 @@
 """Models of the package transformers: captured, measured, planned."""
 
-import importlib.util
-from pathlib import Path
-from typing import Any
-
 import pytest
+
+from example_scripts import load
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install -e '.[torch]'")
 pytest.importorskip("transformers", reason="transformers is not installed: pip install transformers")
@@ -12,7 +10,6 @@ pytorch = pytest.importorskip("partita.models.pytorch")
 ready = pytest.importorskip("partita.models.pytorch.ready")
 
 PLANNER = pytest.importorskip("partita.solver.planner")
-EXAMPLE = Path(__file__).parents[3] / "examples" / "transformers_models.py"
 
 LAYERS = {
     "gpt2": ["transformer.wte", "transformer.wpe", "transformer.drop", *(f"transformer.h.{n}" for n in range(4))],
@@ -30,21 +27,11 @@ ITSELF = {"gpt2": 1.0, "llama": 1.1, "t5": 1.001, "vit": 1.03}
 masks that it leaves out otherwise, and repeats keys that several queries share."""
 
 
-def models() -> Any:
-    """Import the example."""
-    spec = importlib.util.spec_from_file_location("transformers_models", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_model_is_captured_and_planned(name: str) -> None:
     """Tests layers, tied weights and saved bytes, and that two stages are planned for it."""
     torch.manual_seed(0)
-    captured = pytorch.capture(*models().MODELS[name]())
+    captured = pytorch.capture(*load("transformers_models.py").MODELS[name]())
     profile = captured.profile(name=name, repetitions=1)
     assert [layer.name for layer in profile.layers][: len(LAYERS[name])] == LAYERS[name]
     assert {weight.name: weight.layers for weight in profile.weights} == TIED.get(name, {})
@@ -58,7 +45,7 @@ def test_a_model_is_captured_and_planned(name: str) -> None:
 
 def test_what_skips_stages() -> None:
     """Tests that the encoder's result and the positions of a T5 reach all that read them, and the loss no more."""
-    profile = pytorch.capture(*models().t5()).outline()
+    profile = pytorch.capture(*load("transformers_models.py").t5()).outline()
     assert profile.tensors is not None
     sent = {(tensor.producer, *tensor.consumers) for tensor in profile.tensors}
     assert ("encoder.dropout@1", "decoder.block.0", "decoder.block.1") in sent
@@ -68,7 +55,7 @@ def test_what_skips_stages() -> None:
 @pytest.mark.parametrize("name", ["llama", "vit"])
 def test_eager_attention_is_captured_as_it_runs(name: str) -> None:
     """Tests that a model whose attention is no kernel keeps as captured what it keeps by itself, to the byte."""
-    module, inputs, loss = models().MODELS[name]()
+    module, inputs, loss = load("transformers_models.py").MODELS[name]()
     module.set_attn_implementation("eager")
     captured = pytorch.capture(module, inputs, loss)
     measured = captured.profile(repetitions=1).measurement
