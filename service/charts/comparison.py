@@ -12,13 +12,14 @@ from partita.service.reports.proof import (
     amount,
     first_of,
     is_weighted,
+    metric_unit,
     objective_figure,
     objective_text,
     proof_sentence,
 )
 from partita.service.reports.report import BASELINES
 from partita.service.reports.tables import fits_into_memory
-from partita.service.reports.wording import SAME, counted, percent, seconds, sized, unit_of_bytes, unit_of_seconds
+from partita.service.reports.wording import SAME, counted, percent, seconds, sized
 
 MOST_PLANS = 60
 """Plans that are drawn, the best."""
@@ -106,11 +107,7 @@ def _unit(objective: Objective, figures: list[float]) -> tuple[str, float]:
     """Give the unit in which all figures are drawn, and its size; a weighted sum has none."""
     most = max((abs(figure) for figure in figures), default=0.0)
     field = "" if is_weighted(objective) else FIELDS[str(first_of(objective))]
-    if field.endswith("_s"):
-        return unit_of_seconds(most)
-    if field.endswith("_bytes"):
-        return unit_of_bytes(most)
-    return ("tokens/s" if field == "tokens_per_second" else ""), 1.0
+    return metric_unit(field, most)
 
 
 def _beside(objective: Objective, row: Spec, best: float | None) -> str:

@@ -6,9 +6,9 @@ from partita.service.charts.differences import sizes_text
 from partita.service.charts.names import Themes
 from partita.service.charts.style import FONT_SIZE, KINDS, THEMES, Spec, framed
 from partita.service.reports.front import ENDINGS
-from partita.service.reports.proof import METRICS, metric_amount
+from partita.service.reports.proof import METRICS, metric_amount, metric_unit
 from partita.service.reports.schedule_words import schedule_name
-from partita.service.reports.wording import counted, unit_of_bytes, unit_of_seconds
+from partita.service.reports.wording import counted
 
 HEIGHT = 360
 """Of the plot, in pixels."""
@@ -25,7 +25,8 @@ MORE_IS_BETTER = ("tokens_per_second", "microbatches_per_second")
 def front_chart(problem: Problem, front: Front, theme: Themes) -> Spec:
     """Draw a front that has points; each has its place in the front as ``point``."""
     units = [
-        _unit(metric, [point.values[place] for point in front.points]) for place, metric in enumerate(front.metrics)
+        metric_unit(metric, max(abs(point.values[place]) for point in front.points))
+        for place, metric in enumerate(front.metrics)
     ]
     points = [_point(problem, front, point, units) for point in front.points]
     windows = [_window(points, field) for field in BOTH]
@@ -64,16 +65,6 @@ def front_chart(problem: Problem, front: Front, theme: Themes) -> Spec:
             ],
         },
     )
-
-
-def _unit(metric: str, values: list[float]) -> tuple[str, float]:
-    """Give the unit in which a metric is drawn, and its size."""
-    most = max(abs(value) for value in values)
-    if metric.endswith("_s"):
-        return unit_of_seconds(most)
-    if metric.endswith("_bytes"):
-        return unit_of_bytes(most)
-    return (f"{metric.partition('_')[0]}/s" if metric in MORE_IS_BETTER else ""), 1.0
 
 
 def _point(problem: Problem, front: Front, point: FrontPoint, units: list[tuple[str, float]]) -> Spec:

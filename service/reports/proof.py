@@ -5,7 +5,7 @@ from typing import TypeGuard
 from partita.models.answer import Answer
 from partita.models.answer_plan import Metrics
 from partita.models.objective import FIELDS, Objective
-from partita.service.reports.wording import percent, seconds, significant, sized
+from partita.service.reports.wording import percent, seconds, significant, sized, unit_of_bytes, unit_of_seconds
 
 METRICS = {
     "iteration_time_s": "Iteration time",
@@ -59,6 +59,15 @@ def metric_amount(field: str, value: float) -> str:
     if field == "num_devices":
         return str(round(value))
     return f"{significant(value)} {field.partition('_')[0]}/s"
+
+
+def metric_unit(field: str, most: float) -> tuple[str, float]:
+    """Give the unit in which values of a metric up to ``most`` are drawn, empty for counts, and its size."""
+    if field.endswith("_s"):
+        return unit_of_seconds(most)
+    if field.endswith("_bytes"):
+        return unit_of_bytes(most)
+    return (f"{field.partition('_')[0]}/s" if field.endswith("_per_second") else ""), 1.0
 
 
 def objective_figure(objective: Objective, metrics: Metrics) -> float | None:

@@ -67,7 +67,7 @@ def test_other_plans_and_other_programs(planned):
     """Tests that a link leads to the second plan, and that it is kept as text where a format can express it."""
     page = planned
     page.watch.allowed = {422}
-    page.get_by_role("link", name="Plan 2").click()
+    page.get_by_role("link", name="Plan 2", exact=True).click()
     page.wait_for_url(re.compile("/2$"))
     expect(page.get_by_role("heading", name="Plan 2 of 3")).to_be_visible()
     page.get_by_text("For other programs").click()
