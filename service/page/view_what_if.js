@@ -122,9 +122,9 @@ class Trial {
     ];
     fill(
       this.result,
+      h("dl", { class: "figures" }, figures.map(([name, text]) => h("div", null, h("dt", null, name), h("dd", null, text)))),
       showWords(report),
       this.offer(priced.comparison.move),
-      h("dl", { class: "figures" }, figures.map(([name, text]) => h("div", null, h("dt", null, name), h("dd", null, text)))),
       plan && stageTable(plan),
     );
   }
