@@ -16,17 +16,18 @@ import { byId, fill, h } from "./dom.js";
 /** @typedef {{ show: (page: Page, ...parts: string[]) => Promise<void> }} View */
 
 /**
- * The patterns of the addresses, and the modules that show them.
+ * The patterns of the addresses, and the modules that show them. What they capture becomes part of the paths of calls, so
+ * a name holds nothing that would lead out of its call: a link must not make this tab send something else with its key.
  * @type {[RegExp, () => Promise<View>][]}
  */
 const VIEWS = [
   [/^\/$/, () => import("./view_home.js")],
-  [/^\/plans\/([^/]+)(?:\/(\d+))?$/, () => import("./view_plan.js")],
-  [/^\/plans\/([^/]+)(?:\/(\d+))?\/what-if$/, () => import("./view_what_if.js")],
-  [/^\/compare\/([^/]+)(?:\/([^/]+))?$/, () => import("./view_compare.js")],
-  [/^\/frontiers\/([^/]+)(?:\/(\d+))?$/, () => import("./view_front.js")],
+  [/^\/plans\/([\w-]+)(?:\/(\d+))?$/, () => import("./view_plan.js")],
+  [/^\/plans\/([\w-]+)(?:\/(\d+))?\/what-if$/, () => import("./view_what_if.js")],
+  [/^\/compare\/([\w-]+(?:,\w+)?)(?:\/([\w-]+(?:,\w+)?))?$/, () => import("./view_compare.js")],
+  [/^\/frontiers\/([\w-]+)(?:\/(\d+))?$/, () => import("./view_front.js")],
   [/^\/batches$/, () => import("./view_batches.js")],
-  [/^\/batches\/([^/]+)$/, () => import("./view_batch.js")],
+  [/^\/batches\/([\w-]+)$/, () => import("./view_batch.js")],
 ];
 
 const main = byId("main", HTMLElement);
