@@ -60,11 +60,12 @@ export function after(cuts, move) {
  */
 export function withCuts(plan, cuts) {
   const { layers } = cutsOf(plan);
-  const options = Object.assign({}, ...plan.stages.map((/** @type {any} */ stage) => stage.options));
+  // A map: a layer may have the name of a member that every object has.
+  const options = new Map(plan.stages.flatMap((/** @type {any} */ stage) => Object.entries(stage.options)));
   const ends = [...cuts, layers.length];
   const stages = plan.stages.map((/** @type {any} */ stage, /** @type {number} */ index) => {
     const own = layers.slice(ends[index - 1] ?? 0, ends[index]);
-    const chosen = own.filter((layer) => layer in options).map((layer) => [layer, options[layer]]);
+    const chosen = own.filter((layer) => options.has(layer)).map((layer) => [layer, options.get(layer)]);
     return { layers: own, devices: stage.devices, options: Object.fromEntries(chosen) };
   });
   const { schedule, tensor_parallel, data_parallel, replicas_per_node, num_microbatches, microbatch_size } = plan;

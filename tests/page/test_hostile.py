@@ -2,6 +2,22 @@
 
 import pytest
 from playwright.sync_api import expect
+from small_problems import chain
+
+NAMES = ["__proto__", "constructor", '<img src="x" onerror="alert(1)">', "a.b[0]", "\ufffe=1+1"]
+"""Of members that every object has, of markup, and of what XML and fields of pictures could take for their own."""
+
+
+@pytest.fixture(scope="module")
+def hostile(server):
+    """The identifier of a plan whose layers, nodes and devices have such names."""
+    layers = [{"name": name, "forward_s": 1.0, "backward_s": 1.0, "output_bytes": 1} for name in NAMES]
+    node = {"device": "__proto__", "count": 1, "fabric": {"bandwidth_bytes_per_s": 1e9}}
+    nodes = [{"name": name, **node, "uplink": {"bandwidth_bytes_per_s": 1e9}} for name in NAMES]
+    cluster = {"devices": {"__proto__": {"memory_bytes": "1GB"}}, "nodes": nodes}
+    problem = chain(model__layers=layers, cluster=cluster, training__schedule="1f1b", training__num_stages=3)
+    response = server[1].post("/v1/plans", json=problem, headers={"Prefer": "wait=30"})
+    return response.headers["location"].split("/")[-1]
 
 
 @pytest.mark.parametrize(
@@ -20,3 +36,13 @@ def test_a_link_leads_to_a_view_alone(visit, server, address):
     """Tests that no address makes the page send something to another call, with the key that it has."""
     page = visit(f"{server[1].base_url}{address}")
     expect(page.get_by_text("This page has no such view.")).to_be_visible()
+
+
+def test_names_of_members_of_objects_are_names(visit, server, hostile):
+    """Tests that a plan with such names is priced when its cuts are moved."""
+    page = visit(f"{server[1].base_url}#/plans/{hostile}/what-if")
+    price = page.get_by_label("Price", exact=True)
+    expect(price).to_contain_text("Bottleneck")
+    page.get_by_role("slider").first.press("ArrowRight")
+    expect(page.get_by_role("button", name="Back to the plan")).to_be_enabled()
+    expect(price).to_contain_text("worse")
