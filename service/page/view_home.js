@@ -24,14 +24,26 @@ export const sent = new Map();
 const draft = { text: "", faults: /** @type {Place[]} */ ([]) };
 
 /**
- * Let the user go on with a problem, and show what is wrong in it.
+ * Let the user go on with a problem.
  * @param {string} text
- * @param {Place[]} [faults]
  */
-export function edit(text, faults = []) {
+export function edit(text) {
   draft.text = text;
-  draft.faults = faults;
+  draft.faults = [];
   location.hash = "#/";
+}
+
+/**
+ * Show what is wrong in a problem where it was written, in place of the view of its job, unless it was changed since.
+ * @param {string} text
+ * @param {Place[]} faults
+ * @returns {boolean} Whether it is shown.
+ */
+export function correct(text, faults) {
+  if (draft.text !== text) return false;
+  draft.faults = faults;
+  location.replace("#/"); // or the button that leads back would lead to the job, and that here again
+  return true;
 }
 
 /** @param {Page} page */
@@ -105,7 +117,8 @@ class Form {
 
   /** @param {unknown} value */
   put(value) {
-    this.editor.text = draft.text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+    this.editor.text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+    draft.text = this.editor.text; // the field has ends of lines of its own
   }
 
   /**

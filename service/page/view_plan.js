@@ -6,7 +6,7 @@ import { showAnswer } from "./answer.js";
 import { fill, h } from "./dom.js";
 import { follow } from "./follow.js";
 import { Live } from "./live.js";
-import { edit, sent } from "./view_home.js";
+import { correct, sent } from "./view_home.js";
 
 /** @typedef {import("./main.js").Page} Page */
 /** @typedef {import("./follow.js").Job} Job */
@@ -111,11 +111,9 @@ function objectiveOf(text) {
  */
 async function ended(page, body, job, candidate) {
   const text = sent.get(job.id);
+  sent.delete(job.id); // who comes back to the job sees what became of it
   const failure = job.failure;
-  if (failure && text && failure.errors.length) {
-    edit(text, failure.errors); // where the user can correct it
-    return;
-  }
+  if (failure && text && failure.errors.length && correct(text, failure.errors)) return;
   if (job.state === "succeeded") {
     await showAnswer(page, body, job, candidate);
   } else {

@@ -1,5 +1,8 @@
 """Names, links and keys that would lead a page astray, and ways back that would not end."""
 
+import json
+import re
+
 import pytest
 from playwright.sync_api import expect
 from small_problems import chain
@@ -46,3 +49,23 @@ def test_names_of_members_of_objects_are_names(visit, server, hostile):
     page.get_by_role("slider").first.press("ArrowRight")
     expect(page.get_by_role("button", name="Back to the plan")).to_be_enabled()
     expect(price).to_contain_text("worse")
+
+
+def test_back_leads_away_from_a_problem_that_was_refused_late(home, server):
+    """Tests that faults are shown where they stand once, that Back is not caught, and that no later text is lost."""
+    client = server[1]
+    wrong = json.dumps(chain(training__num_stages=9))
+    client.post("/v1/plans", content=wrong, headers={"Content-Type": "application/json", "Prefer": "wait=30"})
+    job = client.get("/v1/plans?state=failed&limit=1").json()["jobs"][0]["id"]
+    late = {"status": 202, "headers": {"Location": f"/v1/plans/{job}"}, "body": "{}"}
+    home.route("**/v1/plans", lambda route: route.fulfill(**late))
+    home.get_by_label("Problem").fill(wrong)
+    home.get_by_role("button", name="Plan", exact=True).click()
+    expect(home.get_by_role("alert").filter(has_text="to correct")).to_contain_text("/training/num_stages")
+    home.get_by_label("Problem").fill("{}")
+    home.goto(f"{client.base_url}#/plans/{job}")
+    expect(home.get_by_role("alert").filter(has_text="num_stages")).to_be_visible()
+    home.go_back()
+    expect(home.get_by_label("Problem")).to_have_value("{}")
+    home.go_back()
+    expect(home).to_have_url(re.compile("#/$|/$"))
