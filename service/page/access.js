@@ -1,6 +1,6 @@
 // Whose key this tab uses, what it may do, and the form in which it is given.
 
-import { json, key, useKey, why } from "./api.js";
+import { Problem, json, key, useKey, why } from "./api.js";
 import { byId } from "./dom.js";
 
 /**
@@ -10,14 +10,20 @@ import { byId } from "./dom.js";
  * @property {"read" | "solve" | "admin"} role
  */
 
+const SENDABLE = /^[\x21-\x7e]*$/; // what a header can hold
+const NOT_A_KEY = "This is no key: it has spaces, or letters that no key has. Copy it again.";
 const NEEDED = "This server asks for an API key. Whoever runs it makes one with partita keys create.";
 
-/** @type {Promise<Caller | null> | null} */
+/** @type {Promise<Caller | null | undefined> | null} */
 let asked = null;
 
-/** Give who asks; null where the server lets nobody in like this. */
+/** Give who asks; null where the server lets nobody in like this, undefined where it is away. */
 export function caller() {
-  asked ??= json("/v1/key").catch(() => null);
+  asked ??= json("/v1/key").catch((error) => {
+    if (error instanceof Problem && error.status < 500) return null;
+    asked = null; // it may be back when this is needed next
+    return undefined;
+  });
   return asked;
 }
 
@@ -31,10 +37,10 @@ export async function restrict(button) {
   button.title = "This needs a key with the role solve.";
 }
 
-/** Tell whether the key may ask for plans and change jobs, or only look. */
+/** Tell whether the key may ask for plans and change jobs, or only look; yes while the server cannot say. */
 export async function maySolve() {
   const found = await caller();
-  return found !== null && found.role !== "read";
+  return found === undefined || (found !== null && found.role !== "read");
 }
 
 /**
@@ -67,7 +73,10 @@ export function watchAccess(onChange) {
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    use(field.value.trim());
+    const text = field.value.trim();
+    if (SENDABLE.test(text)) return use(text);
+    reason.textContent = NOT_A_KEY;
+    return field.focus();
   });
   byId("forget", HTMLButtonElement).addEventListener("click", () => use(""));
   addEventListener("refused", (event) => {

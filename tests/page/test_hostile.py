@@ -69,3 +69,21 @@ def test_back_leads_away_from_a_problem_that_was_refused_late(home, server):
     expect(home.get_by_label("Problem")).to_have_value("{}")
     home.go_back()
     expect(home).to_have_url(re.compile("#/$|/$"))
+
+
+def test_what_no_header_can_hold_is_no_key(home):
+    """Tests that a key with an unseen letter, as copying may add one, is not taken for a server that is away."""
+    home.get_by_role("button", name="Key", exact=True).click()
+    home.get_by_label("API key").fill("partita_\u200babc")
+    home.get_by_role("button", name="Use this key").click()
+    expect(home.get_by_role("alert").filter(has_text="This is no key")).to_be_visible()
+    assert home.evaluate("sessionStorage.length") == 0
+
+
+def test_a_server_that_was_away_is_not_taken_for_a_role_too_low(home):
+    """Tests that planning stays possible where nobody could say what the key may do."""
+    home.watch.allowed = {0}
+    home.route("**/v1/key", lambda route: route.abort())
+    home.reload()
+    expect(home.get_by_label("Example")).to_be_visible()
+    expect(home.get_by_role("button", name="Plan", exact=True)).to_be_enabled()
