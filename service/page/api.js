@@ -63,7 +63,14 @@ export function useKey(text) {
   else sessionStorage.removeItem(STORED);
 }
 
-/** @typedef {{ method?: string, headers?: Record<string, string>, body?: string | Blob, signal?: AbortSignal }} Options */
+/**
+ * @typedef {object} Options
+ * @property {string} [method]
+ * @property {Record<string, string>} [headers]
+ * @property {string | Blob} [body]
+ * @property {AbortSignal} [signal]
+ * @property {() => void} [onPart] Told whenever something has come of a response that is read as it comes.
+ */
 
 /**
  * Send a request.
@@ -151,11 +158,11 @@ export async function choices(path, parameter) {
 /**
  * Give the lines of a response as they come.
  * @param {Response} response
- * @param {AbortSignal} [signal]
+ * @param {Options} [options]
  * @returns {AsyncGenerator<string>}
  * @throws {Away} Where the response breaks off.
  */
-async function* linesOf(response, signal) {
+async function* linesOf(response, options = {}) {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -163,12 +170,17 @@ async function* linesOf(response, signal) {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
+      options.onPart?.();
+      if (!value.includes("\n")) {
+        rest += value; // a long line, which is not looked through again for each of its parts
+        continue;
+      }
       const lines = (rest + value).split("\n");
       rest = lines.pop() ?? "";
       yield* lines;
     }
   } catch (error) {
-    throw signal?.aborted ? error : new Away();
+    throw options.signal?.aborted ? error : new Away();
   } finally {
     reader.cancel().catch(() => undefined);
   }
@@ -182,7 +194,7 @@ async function* linesOf(response, signal) {
  * @returns {AsyncGenerator<any>}
  */
 export async function* values(path, options) {
-  for await (const line of linesOf(await send(path, options), options?.signal)) {
+  for await (const line of linesOf(await send(path, options), options)) {
     if (line.trim()) yield JSON.parse(line);
   }
 }
@@ -195,7 +207,7 @@ export async function* values(path, options) {
  */
 export async function* events(path, options) {
   let name = "message";
-  for await (const line of linesOf(await send(path, options), options?.signal)) {
+  for await (const line of linesOf(await send(path, options), options)) {
     if (line.startsWith("event: ")) name = line.slice(7);
     else if (line.startsWith("data: ")) yield { name, data: JSON.parse(line.slice(6)) };
   }

@@ -69,12 +69,12 @@ async function* heard(path, signal) {
   const end = () => silence.abort();
   signal.addEventListener("abort", end, { once: true });
   let timer = setTimeout(end, SILENT_MS);
+  const onPart = () => {
+    clearTimeout(timer);
+    timer = setTimeout(end, SILENT_MS); // anew with every part: a long answer takes its time on a slow line
+  };
   try {
-    for await (const event of events(`${path}/events`, { signal: silence.signal })) {
-      clearTimeout(timer);
-      timer = setTimeout(end, SILENT_MS);
-      yield event;
-    }
+    yield* events(`${path}/events`, { signal: silence.signal, onPart });
   } catch (error) {
     throw silence.signal.aborted && !signal.aborted ? new Away() : error;
   } finally {
