@@ -1,7 +1,7 @@
 // A field for JSON that shows what is wrong in it at the line that it is about.
 
 import { fill, h } from "./dom.js";
-import { lineOf, place } from "./json_places.js";
+import { lineOf, places } from "./json_places.js";
 
 const LINE = 20; // as --row in page.css, in pixels
 const SETTLED_MS = 250;
@@ -59,9 +59,8 @@ export class Editor {
    */
   mark(faults) {
     const text = this.text;
-    this.marks = faults.map((fault) => {
-      const span = place(text, fault);
-      return { fault, ...span, line: lineOf(text, span.start) };
+    this.marks = places(text, faults).map((span, index) => {
+      return { fault: /** @type {Place} */ (faults[index]), ...span, line: lineOf(text, span.start) };
     });
     this.field.setAttribute("aria-invalid", String(faults.length > 0));
     this.draw();

@@ -111,3 +111,28 @@ def test_a_slow_line_is_no_server_that_is_away(home):
         home.evaluate("text => window.part(text)", part)
         home.clock.run_for(9_000)
     assert home.evaluate("window.news") == [{"job": {"state": "succeeded"}, "ended": True}]
+
+
+PLACES = """async ([text, pointers]) => {
+    const { places } = await import("/page/json_places.js");
+    const begin = performance.now();
+    const spans = places(text, pointers.map((pointer) => ({ pointer, detail: "", code: "" })));
+    return [spans.map(({ start, end }) => text.slice(start, end)), performance.now() - begin];
+}"""
+
+
+def test_faults_are_found_in_long_and_in_deep_texts(home):
+    """Tests where pointers lead, and that many faults of a long text do not stop the page."""
+    text = '{"a/b": [1, {"x": "]}\\\\\\""}], "__proto__": 2,\n "deep": ' + "[" * 50_000 + "]" * 50_000 + "}"
+    pointers = ["", "/a~1b/0", "/a~1b/1/x", "/a~1b/1/missing", "/__proto__", "/deep/0/0", "/constructor"]
+    found, _ = home.evaluate(PLACES, [text, pointers])
+    first = text.split("\n")[0]
+    assert found[:5] == [first, "1", '"]}\\\\\\""', '{"x": "]}\\\\\\""}', "2"]
+    assert found[5] == "[" * 49_998 + "]" * 49_998
+    assert found[6] == first
+    assert home.evaluate(PLACES, ["[" * 2_000_000, ["/0/0"]])[0] == ["[" * 2_000_000]
+    layers = [{"name": "x" * 300, "forward_s": -1}] * 15_000
+    many = [f"/model/layers/{place}/forward_s" for place in range(14_900, 15_000)]
+    found, taken_ms = home.evaluate(PLACES, [json.dumps({"model": {"layers": layers}}), many])
+    assert found == ["-1"] * 100
+    assert taken_ms < 5_000
