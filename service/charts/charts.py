@@ -1,7 +1,7 @@
 """Makes the pictures of ``CHARTS``."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from partita.models.answer import Answer, Candidate
@@ -14,7 +14,7 @@ from partita.service.charts.layers import layers_chart
 from partita.service.charts.memory import memory_chart
 from partita.service.charts.names import Themes
 from partita.service.charts.placement import placement_chart
-from partita.service.charts.style import Spec
+from partita.service.charts.style import Spec, writable
 from partita.service.charts.timeline import pipeline_chart
 from partita.service.charts.times import times_chart
 from partita.solver.timeline import in_scenario, timeline
@@ -70,6 +70,12 @@ def draw(wanted: Wanted, answer: Answer | Front) -> Spec:
         what = "points" if isinstance(answer, Front) else "candidates"
         detail = f"there are {len(plans)} {what}, and no number {wanted.candidate}"
         raise InvalidInput.at(f"/{what}", detail, str(wanted.candidate), "missing")
+    spec: Spec = writable(_drawn(wanted, problem, answer, plans))
+    return spec
+
+
+def _drawn(wanted: Wanted, problem: Problem, answer: Answer | Front, plans: Sequence[Candidate]) -> Spec:
+    """Make the picture of what was found to be there."""
     if isinstance(answer, Front) and wanted.name == "front":
         return front_chart(problem, answer, wanted.theme)
     if isinstance(answer, Answer) and wanted.name == "comparison":

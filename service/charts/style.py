@@ -58,6 +58,10 @@ THEMES: dict[Themes, Theme] = {
     "dark": Theme(background="#15181d", text="#e8eaed", quiet="#a3aab3", line="#3a4048", decides="#ff7a70"),
 }
 """Both themes; data has the same colors in either."""
+UNWRITABLE = {
+    code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+}
+"""How letters are written that XML cannot hold, or that are no letters."""
 PADDING = 8
 """Around the whole picture, in pixels."""
 NARROW = "(isFinite(containerSize()[0]) && containerSize()[0] < 640)"
@@ -130,6 +134,15 @@ def framed(theme: Themes, *, title: str, subtitle: str, description: str, body: 
             "title": {"color": colors.text, "subtitleColor": colors.quiet, "subtitlePadding": 4, "offset": 10},
         },
     }
+
+
+def writable(value: Any) -> Any:
+    """Give a specification in which letters of names that XML, and so SVG, cannot hold are written as their codes."""
+    if isinstance(value, str):
+        return value if value.isprintable() else value.translate(UNWRITABLE)
+    if isinstance(value, dict):
+        return {name: writable(member) for name, member in value.items()}
+    return [writable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _lines(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 import itertools
 import re
 import time
+from xml.etree import ElementTree
 
 import pytest
 import vl_convert
@@ -10,6 +11,7 @@ from small_timelines import timeline_of, training_problem
 
 from partita.service.charts.drawing import VEGA_LITE, to_png, to_svg
 from partita.service.charts.gathering import gathered
+from partita.service.charts.style import writable
 from partita.service.charts.timeline import pipeline_chart
 
 PROBLEMS = {
@@ -84,6 +86,20 @@ def test_names_are_only_text():
     svg = to_svg(pipeline_chart(*timeline_of(problem.model_copy(update={"cluster": cluster}))))
     assert "<b>" not in svg
     assert any(text.startswith("&lt;b&gt;&amp;") for text in texts(svg))
+
+
+def test_names_are_letters_that_svg_can_hold():
+    """Tests that a name with what XML forbids is drawn, told from others, and that no other name is changed."""
+    timeline, candidate = timeline_of(PROBLEMS["one rank"])
+    spec = pipeline_chart(timeline, candidate)
+    names = ["a\ufffeb", "a\uffffb", "a\x01b", "a\ud800b"]
+    spec["data"]["values"] = [bar | {"row": name} for name in names for bar in spec["data"]["values"]]
+    spec["encoding"]["y"]["sort"] = names
+    svg = to_svg(writable(spec))
+    ElementTree.fromstring(svg)
+    assert {"a\\ufffeb", "a\\uffffb", "a\\u0001b", "a\\ud800b"} <= set(texts(svg))
+    kept = {"name": ["עברית\u202e", "🤷\u200d", "\xa0", 1.5, None, True]}
+    assert writable(kept) == kept
 
 
 def test_png(plan):
