@@ -77,6 +77,12 @@ export function save(content, name) {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
+/** Let the keyboard go on at the top of the view where what had the focus is no more, or can no longer be used. */
+export function keepFocus() {
+  const held = document.activeElement;
+  if (!held || held === document.body || held.matches(":disabled")) byId("main", HTMLElement).focus({ preventScroll: true });
+}
+
 /**
  * Find an element that the page always has.
  * @template {HTMLElement} Kind

@@ -5,7 +5,7 @@ import { json, why } from "./api.js";
 import { lines, open, resultsOf, states } from "./batch_follow.js";
 import { HEADINGS, amountOf, cellsOf, rowOf } from "./batch_rows.js";
 import { csv } from "./csv.js";
-import { fill, h, save } from "./dom.js";
+import { fill, h, keepFocus, save } from "./dom.js";
 import { counted, moment, percent, roughly, seconds, significant } from "./format.js";
 import { Grid } from "./grid.js";
 import { matches } from "./sorting.js";
@@ -71,6 +71,7 @@ class Progress {
     this.cancel = h("button", { type: "button" }, "Cancel what has not ended");
     this.cancel.addEventListener("click", () => {
       this.cancel.disabled = true;
+      keepFocus();
       json(path, { method: "DELETE", signal: page.signal }).then(
         (batch) => this.update(batch),
         (error) => {

@@ -3,7 +3,7 @@
 import { choices, json } from "./api.js";
 import { notes, showWords } from "./answer.js";
 import { Picture } from "./chart.js";
-import { fill, h, table } from "./dom.js";
+import { fill, h, keepFocus, table } from "./dom.js";
 import { follow } from "./follow.js";
 import { metric, percent } from "./format.js";
 import { METRICS } from "./objective.js";
@@ -33,6 +33,7 @@ export async function show(page, name, point) {
     if ("job" in news && news.ended) {
       page.announce(`The job has ${news.job.state}.`);
       await ended(page, body, news.job, Number(point || 0));
+      keepFocus();
       return;
     }
     going ??= new Going(page, path, body);

@@ -3,7 +3,7 @@
 import { restrict } from "./access.js";
 import { json, why } from "./api.js";
 import { showAnswer } from "./answer.js";
-import { fill, h } from "./dom.js";
+import { fill, h, keepFocus } from "./dom.js";
 import { follow } from "./follow.js";
 import { Live } from "./live.js";
 import { correct, sent } from "./view_home.js";
@@ -30,6 +30,7 @@ export async function show(page, name, candidate) {
     } else if (news.ended) {
       page.announce(`The job has ${news.job.state}.`);
       await ended(page, body, news.job, Number(candidate || 1));
+      keepFocus();
     } else {
       going ??= new Going(page, path, body);
       going.update(news.job);
@@ -65,6 +66,7 @@ export class Going {
     const button = h("button", { type: "button" }, text);
     button.addEventListener("click", () => {
       button.disabled = true;
+      keepFocus();
       json(path, { method, signal: this.page.signal }).catch((error) => {
         button.disabled = false;
         if (!this.page.signal.aborted) this.note.textContent = why(error);

@@ -66,7 +66,9 @@ class Trial {
 
   /** @param {number[]} cuts */
   put(cuts) {
+    const changed = cuts.findIndex((cut, index) => cut !== this.strip.cuts[index]);
     this.strip.put(cuts);
+    this.strip.handles[changed]?.focus(); // the button that was pressed is about to go
     void this.price();
   }
 
