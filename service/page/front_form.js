@@ -28,7 +28,11 @@ export function frontForm(page, textOf, onRefused) {
     note.textContent = "";
     onRefused([]);
     try {
-      const body = JSON.stringify({ problem: JSON.parse(textOf()), metrics: [one.value, other.value], points: points.valueAsNumber });
+      const problem = textOf();
+      JSON.parse(problem);
+      // As it was written: a number or a key that stands twice is for the server to judge.
+      const rest = JSON.stringify({ metrics: [one.value, other.value], points: points.valueAsNumber });
+      const body = `{"problem": ${problem}, ${rest.slice(1)}`;
       const headers = { Prefer: "wait=1", "Idempotency-Key": freshName() };
       const response = await send("/v1/frontiers", { method: "POST", body, headers, signal: page.signal });
       location.hash = `#/frontiers/${(response.headers.get("Location") ?? "").split("/").pop()}`;
@@ -40,6 +44,11 @@ export function frontForm(page, textOf, onRefused) {
     }
   };
   button.addEventListener("click", () => void ask());
+  points.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault(); // it would press the form's own button
+    button.click();
+  });
   return h(
     "details",
     null,

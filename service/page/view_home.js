@@ -150,6 +150,7 @@ class Form {
 
   /** Send the problem; what is wrong in it is shown here, and what is searched in a view of its own. */
   async ask() {
+    if (this.button.disabled) return;
     const text = this.editor.text;
     this.button.disabled = true;
     this.note.textContent = "Sending …";

@@ -5,7 +5,10 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from processes import until
 from small_problems import chain
+
+from hard_problem import hard_problem
 
 NAMES = ["__proto__", "constructor", '<img src="x" onerror="alert(1)">', "a.b[0]", "\ufffe=1+1"]
 """Of members that every object has, of markup, and of what XML and fields of pictures could take for their own."""
@@ -64,7 +67,7 @@ def test_back_leads_away_from_a_problem_that_was_refused_late(home, server):
     expect(home.get_by_role("alert").filter(has_text="to correct")).to_contain_text("/training/num_stages")
     home.get_by_label("Problem").fill("{}")
     home.goto(f"{client.base_url}#/plans/{job}")
-    expect(home.get_by_role("alert").filter(has_text="num_stages")).to_be_visible()
+    expect(home.locator(".failure")).to_contain_text("to correct")
     home.go_back()
     expect(home.get_by_label("Problem")).to_have_value("{}")
     home.go_back()
@@ -92,7 +95,16 @@ def test_a_server_that_was_away_is_not_taken_for_a_role_too_low(home):
 SLOW = """async () => {
     const { follow } = await import("/page/follow.js");
     window.fetch = async (_, { signal }) => new Response(new ReadableStream({ start(stream) {
-        window.part = (text) => stream.enqueue(new TextEncoder().encode(text));
+        window.part = async (text) => {
+            stream.enqueue(new TextEncoder().encode(text));
+            for (let turn = 0; turn < 200; turn += 1) {
+                await new Promise((resolve) => { // which no clock of a test stops
+                    const channel = new MessageChannel();
+                    channel.port1.onmessage = resolve;
+                    channel.port2.postMessage(null);
+                });
+            }
+        };
         signal.addEventListener("abort", () => stream.error(new Error("given up")));
     } }));
     window.news = [];
@@ -100,16 +112,17 @@ SLOW = """async () => {
         for await (const news of follow("/v1/plans/x", new AbortController().signal)) window.news.push(news);
     })();
 }"""
-"""Follows a job whose server sends what is given to ``part``."""
+"""Follows a job whose server sends what is given to ``part``, which leaves time to read that."""
 
 
 def test_a_slow_line_is_no_server_that_is_away(home):
     """Tests that an answer is waited for longer than a server may be silent, as long as parts of it come."""
     home.clock.install()
     home.evaluate(SLOW)
-    for part in ("event: end\n", 'data: {"state": ', '"succeeded"', "}\n\n"):
+    for part in ("event: end\n", "data: {", '"state"', ": ", '"succeeded"', "}\n\n"):
         home.evaluate("text => window.part(text)", part)
-        home.clock.run_for(9_000)
+        home.clock.run_for(5_000)  # of six, three are more than it may be silent
+    until(lambda: home.evaluate("window.news.length"))
     assert home.evaluate("window.news") == [{"job": {"state": "succeeded"}, "ended": True}]
 
 
@@ -136,3 +149,26 @@ def test_faults_are_found_in_long_and_in_deep_texts(home):
     found, taken_ms = home.evaluate(PLACES, [json.dumps({"model": {"layers": layers}}), many])
     assert found == ["-1"] * 100
     assert taken_ms < 5_000
+
+
+def test_a_front_is_asked_for_as_it_is_written(home):
+    """Tests that the server judges what JSON in a browser would leave out, and that Enter finds the front."""
+    home.watch.allowed = {400}
+    home.get_by_label("Problem").fill('{"model": 1, "model": {}}')
+    home.get_by_text("Or find the front").click()
+    home.get_by_label("Points").press("Enter")
+    expect(home.get_by_role("alert").filter(has_text="stands twice")).to_contain_text("Line 1, /model")
+
+
+def test_the_keyboard_goes_on_when_a_button_is_gone(visit, server, hostile):
+    """Tests that the focus is in the view after a search is cancelled, and at the cut that a button has moved."""
+    client = server[1]
+    job = client.post("/v1/plans", json=hard_problem(), headers={"Prefer": "respond-async"}).json()["id"]
+    page = visit(f"{client.base_url}#/plans/{job}")
+    page.get_by_role("button", name="Cancel").press("Enter")
+    expect(page.get_by_text("The job was cancelled")).to_be_visible()
+    expect(page.get_by_role("main")).to_be_focused()
+    page.goto(f"{client.base_url}#/plans/{hostile}/what-if")
+    page.get_by_role("slider").first.press("ArrowRight")
+    page.get_by_role("button", name="Back to the plan").press("Enter")
+    expect(page.get_by_role("slider").first).to_be_focused()
