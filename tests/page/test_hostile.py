@@ -1,11 +1,10 @@
-"""Names, links, keys and lines that would lead a page astray, and ways back that would not end."""
+"""Names, links and keys that would lead a page astray, and ways back that would not end."""
 
 import json
 import re
 
 import pytest
 from playwright.sync_api import expect
-from processes import until
 from small_problems import chain
 
 from hard_problem import hard_problem
@@ -90,40 +89,6 @@ def test_a_server_that_was_away_is_not_taken_for_a_role_too_low(home):
     home.reload()
     expect(home.get_by_label("Example")).to_be_visible()
     expect(home.get_by_role("button", name="Plan", exact=True)).to_be_enabled()
-
-
-SLOW = """async () => {
-    const { follow } = await import("/page/follow.js");
-    window.fetch = async (_, { signal }) => new Response(new ReadableStream({ start(stream) {
-        window.part = async (text) => {
-            stream.enqueue(new TextEncoder().encode(text));
-            for (let turn = 0; turn < 200; turn += 1) {
-                await new Promise((resolve) => { // which no clock of a test stops
-                    const channel = new MessageChannel();
-                    channel.port1.onmessage = resolve;
-                    channel.port2.postMessage(null);
-                });
-            }
-        };
-        signal.addEventListener("abort", () => stream.error(new Error("given up")));
-    } }));
-    window.news = [];
-    (async () => {
-        for await (const news of follow("/v1/plans/x", new AbortController().signal)) window.news.push(news);
-    })();
-}"""
-"""Follows a job whose server sends what is given to ``part``, which leaves time to read that."""
-
-
-def test_a_slow_line_is_no_server_that_is_away(home):
-    """Tests that an answer is waited for longer than a server may be silent, as long as parts of it come."""
-    home.clock.install()
-    home.evaluate(SLOW)
-    for part in ("event: end\n", "data: {", '"state"', ": ", '"succeeded"', "}\n\n"):
-        home.evaluate("text => window.part(text)", part)
-        home.clock.run_for(5_000)  # of six, three are more than it may be silent
-    until(lambda: home.evaluate("window.news.length"))
-    assert home.evaluate("window.news") == [{"job": {"state": "succeeded"}, "ended": True}]
 
 
 PLACES = """async ([text, pointers]) => {
