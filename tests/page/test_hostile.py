@@ -49,7 +49,7 @@ def test_names_of_members_of_objects_are_names(visit, server, hostile):
     price = page.get_by_label("Price", exact=True)
     expect(price).to_contain_text("Bottleneck")
     page.get_by_role("slider").first.press("ArrowRight")
-    expect(page.get_by_role("button", name="Back to the plan")).to_be_enabled()
+    expect(page.get_by_role("button", name="Put the cuts back")).to_be_enabled()
     expect(price).to_contain_text("worse")
 
 
@@ -135,5 +135,5 @@ def test_the_keyboard_goes_on_when_a_button_is_gone(visit, server, hostile):
     expect(page.get_by_role("main")).to_be_focused()
     page.goto(f"{client.base_url}#/plans/{hostile}/what-if")
     page.get_by_role("slider").first.press("ArrowRight")
-    page.get_by_role("button", name="Back to the plan").press("Enter")
+    page.get_by_role("button", name="Put the cuts back").press("Enter")
     expect(page.get_by_role("slider").first).to_be_focused()
