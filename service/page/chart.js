@@ -38,7 +38,8 @@ export class Picture {
     this.turn = 0;
     const id = `picture-${(pictures += 1)}`;
     this.place = h("div", { class: "drawing", tabindex: "0", role: "group", "aria-labelledby": id, "aria-busy": "true" }, "Drawing …");
-    this.buttons = h("div", { class: "row" }, this.keep("SVG"), this.keep("PNG"));
+    this.note = h("p", { role: "alert" });
+    this.buttons = h("div", { class: "row" }, this.keep("SVG"), this.keep("PNG"), this.note);
     this.buttons.hidden = true;
     const table = wanted.table && h("details", null, h("summary", null, "Its figures as a table"), wanted.table);
     this.element = h(
@@ -97,11 +98,27 @@ export class Picture {
   /** @param {string} name */
   async save(name) {
     if (!this.view) return;
-    if (name.endsWith(".svg")) {
-      save(new Blob([await this.view.toSVG()], { type: "image/svg+xml" }), name);
-      return;
+    this.note.textContent = "";
+    try {
+      save(await (name.endsWith(".svg") ? svgOf(this.view) : pngOf(this.view)), name);
+    } catch (error) {
+      this.note.textContent = why(error);
     }
-    const canvas = await this.view.toCanvas(SHARP);
-    canvas.toBlob((content) => content && save(content, name), "image/png");
   }
+}
+
+/** @param {View} view */
+async function svgOf(view) {
+  return new Blob([await view.toSVG()], { type: "image/svg+xml" });
+}
+
+/**
+ * @param {View} view
+ * @returns {Promise<Blob>}
+ */
+async function pngOf(view) {
+  const canvas = await view.toCanvas(SHARP);
+  const content = await new Promise((/** @type {(content: Blob | null) => void} */ made) => canvas.toBlob(made, "image/png"));
+  if (!content) throw new Error("The browser cannot make a PNG of this size; keep it as SVG.");
+  return content;
 }

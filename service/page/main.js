@@ -8,6 +8,7 @@ import { byId, fill, h } from "./dom.js";
  * What a view gets besides the parts of its address.
  * @typedef {object} Page
  * @property {HTMLElement} main Where it shows itself.
+ * @property {HTMLElement} heading At its top.
  * @property {AbortSignal} signal Aborted when another view is shown; whatever goes on must end then.
  * @property {(text: string) => void} title Names the view, in the window and at its top.
  * @property {(text: string) => void} announce Tells a screen reader what happened.
@@ -49,6 +50,9 @@ async function show() {
       page.main.append(h("p", null, "Nothing can be shown without a valid key.")); // the form for keys says why
       return;
     }
+    if (error instanceof Problem && error.status === 404) {
+      fill(page.main, page.heading); // what was begun for it waits in vain
+    }
     page.main.append(h("p", { class: "failure", role: "alert" }, why(error)));
     if (!(error instanceof Problem || error instanceof Away)) console.error(error);
   }
@@ -65,7 +69,7 @@ function makePage(signal) {
     document.title = `${text} – Partita`;
     announce(text);
   };
-  return { main: h("div", { class: "view" }, heading), signal, announce, title };
+  return { main: h("div", { class: "view" }, heading), heading, signal, announce, title };
 }
 
 /**

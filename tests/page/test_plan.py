@@ -46,9 +46,26 @@ def test_a_plan_is_understood(planned, server):
         assert name.endswith(".svg") and content.startswith(b"<svg")
     name, content = saved(page, pictures.first.get_by_role("button", name=re.compile("^Save PNG")))
     assert name.endswith(".png") and content.startswith(b"\x89PNG")
+    page.evaluate(
+        "() => { HTMLCanvasElement.prototype.toBlob = (made) => made(null); }"
+    )  # as for a canvas that is too large
+    pictures.first.get_by_role("button", name=re.compile("^Save PNG")).click()
+    expect(pictures.first.get_by_role("alert")).to_have_text(
+        "The browser cannot make a PNG of this size; keep it as SVG."
+    )
     memory = pictures.filter(has=page.get_by_role("heading", name="Memory per device"))
     memory.get_by_text("Its figures as a table").click()
     expect(memory.get_by_role("row")).to_have_count(1 + len(answer["candidates"][0]["stages"]))
+
+
+@pytest.mark.parametrize("kind", ["plans", "frontiers", "batches"])
+def test_what_is_not_there(visit, server, kind):
+    """Tests that a link to nothing leaves no view that waits for it."""
+    page = visit(f"{server[1].base_url}#/{kind}/nothing")
+    page.watch.allowed = {404}
+    expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("nothing")
+    expect(page.get_by_text("Looking …")).to_have_count(0)
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
 def test_plans_that_were_seen_are_told_apart(planned):
