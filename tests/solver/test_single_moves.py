@@ -19,7 +19,7 @@ from partita.solver.instance import build_instance
 from partita.solver.what_if import evaluate_given
 from strategies import first_drawn, read, seeded_problem
 
-SEEDS = [*range(60), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(60, 400))]
+SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 400))]
 WORSE = {"tokens_per_second": -1.0}
 
 
