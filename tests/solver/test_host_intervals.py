@@ -84,7 +84,7 @@ def random_tensors(random: Random, gradients: bool) -> list[Json]:
     return tensors
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 60))])
 def test_intervals_cost_what_stages_cost(seed: int) -> None:
     """Tests every interval against a plan: equal without gradients, else never more, however the rest is cut."""
     random, gradients = Random(seed), seed % 2 == 1

@@ -11,7 +11,7 @@ from partita.solver.kinds import fast_ranks, orders_of_kinds, slowness
 from partita.solver.variants import make_variants
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 60))])
 def test_no_kind_is_slower_than_the_bound_says(seed: int) -> None:
     """Tests that a layer takes at least as many times its least time as its kind of device is slow."""
     (judge,) = [variant.judge for variant in make_variants(mixed_problem(seed))][:1]

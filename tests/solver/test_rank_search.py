@@ -85,7 +85,7 @@ def drawn(seed: int, kinds: tuple[str, ...]) -> Drawn | None:
 
 
 @BOTH
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 60))])
 def test_the_bound_is_the_optimum(seed: int, kinds: tuple[str, ...]) -> None:
     """Tests that the search proves the best plan of intervals, starting from any plan, and nothing more."""
     random, plans, configuration, every = first_drawn(seed, lambda each: drawn(each, kinds))
