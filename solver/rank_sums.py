@@ -9,7 +9,6 @@ rest can be done.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -63,12 +62,6 @@ class Corridor:
     low: IntArray
     high: IntArray
     pairs: list[tuple[IntArray, IntArray, IntArray]]
-
-    @property
-    def steps(self) -> int:
-        """The most steps that a rank can have, possible or not."""
-        counts = [1, *(int((far - near + 1).sum()) for _, near, far in self.pairs), 1]
-        return max(one * other for one, other in pairwise(counts))
 
     @property
     def empty(self) -> bool:

@@ -18,7 +18,7 @@ const NEEDED = "This server asks for an API key. Whoever runs it makes one with 
 let asked = null;
 
 /** Give who asks; null where the server lets nobody in like this, undefined where it is away. */
-export function caller() {
+function caller() {
   asked ??= json("/v1/key").catch((error) => {
     if (error instanceof Problem && error.status < 500) return null;
     asked = null; // it may be back when this is needed next

@@ -84,6 +84,16 @@ export function keepFocus() {
 }
 
 /**
+ * Take a file that is dropped, in the place of what the browser does with it.
+ * @param {DragEvent} event
+ */
+export function droppedFile(event) {
+  const file = event.dataTransfer?.files[0];
+  if (file) event.preventDefault();
+  return file;
+}
+
+/**
  * Find an element that the page always has.
  * @template {HTMLElement} Kind
  * @param {string} id

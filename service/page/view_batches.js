@@ -2,7 +2,7 @@
 
 import { restrict } from "./access.js";
 import { Problem, described, freshName, json, send, why } from "./api.js";
-import { fill, h, table } from "./dom.js";
+import { droppedFile, fill, h, table } from "./dom.js";
 import { Editor } from "./editor.js";
 import { counted, moment, sized } from "./format.js";
 
@@ -40,7 +40,7 @@ function listOf(batches) {
  * Tell whether a text is a batch in one JSON document; otherwise it is taken as NDJSON.
  * @param {string} text
  */
-export function isDocument(text) {
+function isDocument(text) {
   try {
     const value = JSON.parse(text);
     if (value === null || typeof value !== "object") return false;
@@ -118,10 +118,7 @@ class Form {
 
   /** @param {DragEvent} event */
   dropped(event) {
-    const file = event.dataTransfer?.files[0];
-    if (!file) return;
-    event.preventDefault();
-    void this.open(file);
+    void this.open(droppedFile(event));
   }
 
   async ask() {

@@ -2,7 +2,7 @@
 
 import { maySolve } from "./access.js";
 import { Problem, described, freshName, json, send, why } from "./api.js";
-import { fill, h } from "./dom.js";
+import { droppedFile, fill, h } from "./dom.js";
 import { Editor } from "./editor.js";
 import { counted } from "./format.js";
 import { frontForm } from "./front_form.js";
@@ -142,10 +142,7 @@ class Form {
 
   /** @param {DragEvent} event */
   dropped(event) {
-    const file = event.dataTransfer?.files[0];
-    if (!file) return;
-    event.preventDefault();
-    void this.open(file);
+    void this.open(droppedFile(event));
   }
 
   /** Send the problem; what is wrong in it is shown here, and what is searched in a view of its own. */
