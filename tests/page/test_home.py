@@ -21,6 +21,22 @@ def test_the_page_comes_from_this_server_alone(home, server):
     print(f"first contentful paint after {home.evaluate(PAINT):.0f} ms")  # a figure, no limit: others run beside it
 
 
+DROP = """(box, text) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], "problem.json"));
+  const event = new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: files });
+  return box.dispatchEvent(event);
+}"""
+"""Drops a file on the text; gives whether the browser would go on to show the file itself."""
+
+
+def test_a_file_is_dropped(home):
+    """Tests that the text of a file takes the place of what is written, and that the page stays."""
+    text = json.dumps(chain())
+    assert home.get_by_label("Problem").evaluate(DROP, text) is False
+    expect(home.get_by_label("Problem")).to_have_value(text)
+
+
 def test_what_is_wrong_is_marked_where_it_is(home):
     """Tests that faults stand at their lines, that the first is selected, and that each of a list leads to its own."""
     home.watch.allowed = {422}
