@@ -21,7 +21,7 @@ LOG = logging.getLogger("partita.service")
 TICK_S = 0.2
 BEATS = 5
 """Signs of life within the time after which a worker counts as gone."""
-MEND_S, CLEAR_S = 60.0, 3600.0
+IDLE_S, MEND_S, CLEAR_S = 5.0, 60.0, 3600.0
 
 
 class Keeper:
@@ -42,7 +42,7 @@ class Keeper:
         self._beat_s, self._keep_s = lease_s / BEATS, keep_s
         self._over = Event()
         self._idle: set[str] = set()
-        self._next_beat = self._next_mend = self._next_clear = 0.0
+        self._next_beat = self._next_idle = self._next_mend = self._next_clear = 0.0
         self._thread = Thread(target=self._keep, name="keeper", daemon=True)
 
     def start(self) -> None:
@@ -69,10 +69,12 @@ class Keeper:
                     self._next_beat = now + self._beat_s
                     self._show_life()
                     self._take_over()
+                if now >= self._next_idle:
+                    self._next_idle = now + IDLE_S
+                    self._let_go()
                 if now >= self._next_mend:
                     self._next_mend = now + MEND_S
                     mend(self._store, time.time() - MEND_S)
-                    self._let_go()
                 if now >= self._next_clear:
                     self._next_clear = now + CLEAR_S
                     clear(self._store, time.time() - self._keep_s)
@@ -100,7 +102,10 @@ class Keeper:
             self._lease.renew()
 
     def _let_go(self) -> None:
-        """Let others have what the queue gave to this worker, and nobody here has worked on for a while."""
+        """Let others have what the queue gave to this worker, and nobody here has worked on for a while.
+
+        So it is with entries whose giving, or whose claim, was written by a database that went away before it said so.
+        """
         idle = set(self._store.queue.taken(self._runner.slot)) - self._runner.taken
         self._store.queue.give_back(idle & self._idle)
         self._idle = idle

@@ -1,13 +1,17 @@
 """Servers that are killed, and what becomes of what they had taken."""
 
 import json
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from batch_calls import ask_batch, results
 from processes import alive, doubled, doubled_worker, pid_in, until
 from survival import killed, survive
+
+from partita.service.jobs.database import FILE
 
 AT_ONCE = {"Content-Type": "application/json", "Prefer": "respond-async"}
 
@@ -44,6 +48,31 @@ def test_a_killed_worker_on_the_same_file(tmp_path):
         found = results(client, batch)
     assert {result["status"] for result in found.values()} == {"succeeded"}
     assert sum(len(list(counts.glob(f"{number}-*"))) for number in range(8)) <= 9
+
+
+def test_what_was_given_without_a_word_is_done(tmp_path):
+    """Tests that a job is solved soon when the queue has given it to a worker that never heard of it.
+
+    So it is after a database went away between writing and saying so. A single such job takes the only place here.
+    """
+    store = {"data": str(tmp_path / "data"), "solves": 1}
+    database = tmp_path / "data" / FILE
+    with doubled("nap", **store) as (_, client):
+        until(lambda: rows(database, "SELECT slot FROM workers"))
+        first = client.post("/v1/plans", content=b'{"nap_s": 1}', headers=AT_ONCE).headers["location"]
+        until(lambda: client.get(first).json()["state"] == "running")
+        second = client.post("/v1/plans", content=b'{"nap_s": 0}', headers=AT_ONCE).headers["location"]
+        job = second.rsplit("/", 1)[1]
+        assert client.get(second).json()["state"] == "queued"
+        given = "UPDATE workflow_status SET status = 'PENDING', executor_id = (SELECT slot FROM workers)"
+        assert rows(database, f"{given} WHERE workflow_uuid = ? AND status = 'ENQUEUED' RETURNING 1", job)
+        until(lambda: client.get(second).json()["state"] == "succeeded", 30)
+
+
+def rows(database, statement, *values):
+    """Give what a statement gives in a database of SQLite."""
+    with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
 
 
 def test_what_was_answered_is_there_after_a_kill(tmp_path):
