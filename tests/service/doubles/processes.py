@@ -74,7 +74,7 @@ SOON_S = 10.0
 """What is promised within a second or two, on a machine that is busy with other tests."""
 
 
-def until(condition, seconds=60.0):
+def until(condition, seconds=120.0):
     """Wait until something is true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
