@@ -74,11 +74,11 @@ class Trials:
         for plan, measures in zip(plans, measured, strict=True):
             self._tools.plans.add(judge.assess(plan, measures))
         learn(self._pool, measured)
-        return self._objective
+        return self.objective
 
     @property
-    def _objective(self) -> int:
-        """The best objective known."""
+    def objective(self) -> int:
+        """The best objective known of plans that count."""
         found = self._tools.plans.best(self._ranked)
         return self._best.objective if found is None else found.objective
 
@@ -87,7 +87,7 @@ class Trials:
         judge = self._tools.judge
         placed = location is not None or one_placement(judge.instance.topology)
         judged = judge.judge([Plan(stages_of(starts), self._location if location is None else location)])[0]
-        known = judged is None or judged.signature in self._ranked or judged.objective >= self._objective
+        known = judged is None or judged.signature in self._ranked or judged.objective >= self.objective
         return known and placed and not judge.instance.ways.choosable
 
 

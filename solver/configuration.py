@@ -1,6 +1,6 @@
 """The exact search for plans of one number of stages (or of up to so many, where the front may be left out).
 
-Chains are searched rank by rank first, over shortest ways. Then rounds: prune with the best plan known, solve the
+Chains are searched rank by rank first, over shortest ways, or over positions where groups repeat. Then rounds: prune with the best plan known, solve the
 program for something better, measure what it found, add the path that decided its makespan as a cut. When nothing
 better is left, the best plan is proven.
 """
@@ -15,16 +15,18 @@ from partita.solver.bounds import least_metrics
 from partita.solver.branching import Trials, networks_worth
 from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
-from partita.solver.deadline import Deadline, TimeOver
+from partita.solver.deadline import Deadline, EffortOver, TimeOver
 from partita.solver.domains import Domains, any_stage, pinned, within_window, within_work
 from partita.solver.figures import MOST_TICKS
 from partita.solver.first_plans import FirstPlans
 from partita.solver.local_search import learn
 from partita.solver.measure import graph_of
 from partita.solver.plans import Judged, Plan, Signature
+from partita.solver.position_program import MEMORY
+from partita.solver.position_search import PositionSearch
 from partita.solver.program.builder import Limits, Request, Setting, StageProgram
 from partita.solver.pruning import Cutoffs, most_work, prune
-from partita.solver.rank_network import TooManySteps
+from partita.solver.rank_network import Unsuited
 from partita.solver.rank_search import RankSearch
 from partita.solver.rank_sums import two_tracks
 from partita.solver.seat_search import SeatSearch
@@ -240,33 +242,49 @@ class Configuration:
     ) -> bool:
         """Search rank by rank where that is possible, once for every best plan; tell whether it was."""
         tools, judge = self.tools, self.tools.judge
-        usual = judge.metric == "iteration_time" and tools.tactics.pruning and judge.groups.total_order
         this = best.signature, len(excluded)
-        pipeline = self._frame.pipeline
-        suited = (pipeline.one_each and not self.optional) or two_tracks(pipeline) is not None
-        if self._pool is None or not usual or this == self._searched_by_ranks or not suited:
+        if self._pool is None or not tools.tactics.pruning or not judge.groups.total_order:
+            return False
+        if this == self._searched_by_ranks:
             return False
         self._searched_by_ranks = this
         part = deadline.part(RANKS_SHARE)
         trials = Trials(tools, self._pool, best, excluded)
-        size = int((domains.latest - domains.earliest).sum())
-        given = (tools.view, self._frame, self._pool, trials, self._cutoffs, networks_worth(size))
-        searches: list[RankSearch | SeatSearch] = [RankSearch(*given)]
-        if self._seats is not None:
-            searches.insert(0, SeatSearch(self._seats, *given))
+        searches = self._searches(trials, int((domains.latest - domains.earliest).sum()))
         for search in searches:
             try:
-                for bound in search.prove(best.objective, self.bound, tools.backend.resolution, part):
+                for bound in search.prove(trials.objective, self.bound, tools.backend.resolution, part):
                     self.bound = max(self.bound, bound)
                     on_bound(self.bound)
                     if self.bound > (self._cutoff(best) or 0):
                         break
-            except TooManySteps:
+            except Unsuited:
                 continue
+            except EffortOver:
+                if tools.backend is tools.tie_breaker:  # this was all that a tie is worth
+                    raise
             except TimeOver:
                 pass
             break
-        return True
+        return bool(searches)
+
+    def _searches(self, trials: Trials, size: int) -> list[RankSearch | SeatSearch | PositionSearch]:
+        """Give the searches that suit the schedule and the objective, the first first; of a program of some size."""
+        tools, pipeline, pool = self.tools, self._frame.pipeline, self._pool
+        assert pool is not None, "only where the makespan counts"
+        given = (tools.view, self._frame, pool, trials, self._cutoffs)
+        searches: list[RankSearch | SeatSearch | PositionSearch] = []
+        two = two_tracks(pipeline) is not None
+        if tools.judge.metric == "iteration_time":
+            if self._seats is not None:
+                searches.append(SeatSearch(self._seats, *given, networks_worth(size)))
+            if two:
+                searches.append(PositionSearch(*given))
+            if two or (pipeline.one_each and not self.optional):
+                searches.append(RankSearch(*given, networks_worth(size)))
+        elif tools.judge.metric == "peak_memory" and two:
+            searches.append(PositionSearch(*given, MEMORY, NODES_FOR_MEMORY))
+        return searches
 
     def _cutoffs(self, most: int | None) -> Cutoffs:
         """Give the largest makespan and bottleneck of plans with an objective up to so much, None for any."""
@@ -346,6 +364,9 @@ class Configuration:
             self._first.improve(judged, judge.groups.total_order, deadline)
         return judged, news
 
+
+NODES_FOR_MEMORY = 2_000
+"""Nodes that the search over positions may look at for the least memory: a fixed effort, as it mostly breaks ties."""
 
 RANKS_SHARE = 0.8
 """The part of the time left that the search by ranks may take."""

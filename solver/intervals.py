@@ -236,7 +236,11 @@ class IntervalView:
 
     def _received(self) -> IntArray:
         """Give the receive buffers for what arrives across an interval's start and end, shape (2, G + 1)."""
-        if self.instance.routing == "host" or self.instance.schedule.chunks > 1:
+        return np.zeros_like(self._crossing) if self.instance.schedule.chunks > 1 else self.received_from_others()
+
+    def received_from_others(self) -> IntArray:
+        """Give the same for an interval whose neighbors are on other ranks."""
+        if self.instance.routing == "host":
             return np.zeros_like(self._crossing)
         received = self._crossing * self.instance.receive_buffers
         received[:, [0, -1]] = 0

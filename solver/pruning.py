@@ -162,7 +162,7 @@ def by_rank(
     assert shape is not None, "only for two stages on every rank"
     limits: list[list[Limit]] = []
     for rank, stages in enumerate(frame.pipeline.stages_of):
-        of_rank = _memory_limits(view, frame, rank)
+        of_rank = memory_limits(view, frame, rank)
         if cutoffs.bottleneck is not None:
             of_rank.append(Limit.plain(view.compute, view.compute, cutoffs.bottleneck))
         if pool is not None and cutoffs.makespan is not None:
@@ -171,7 +171,7 @@ def by_rank(
     return TwoTracks(shape, limits, *window)
 
 
-def _memory_limits(view: IntervalView, frame: Frame, rank: int) -> list[Limit]:
+def memory_limits(view: IntervalView, frame: Frame, rank: int) -> list[Limit]:
     """Bound what a rank holds at each moment, apart from what several layers share."""
     moments = frame.pipeline.moments
     reserve = int(view.instance.topology.reserves.min())

@@ -105,7 +105,11 @@ MOST_STEPS = 4_000_000
 """Steps of a rank, possible or not, up to which a network is made."""
 
 
-class TooManySteps(Exception):
+class Unsuited(Exception):
+    """Raised by a search that another one should take the place of."""
+
+
+class TooManySteps(Unsuited):
     """Raised in place of a network that would be too large."""
 
 

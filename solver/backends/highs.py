@@ -1,33 +1,17 @@
 """HiGHS behind PuLP, as the independent check of CP-SAT. It computes in floating point."""
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import highspy
 import pulp
 
 from partita.solver.backends.base import Outcome
+from partita.solver.backends.quiet import quiet
 from partita.solver.deadline import Deadline
 from partita.solver.program.scale import Scale, floating
 
 RELATIVE_RESOLUTION = 1e-6
 """Objectives closer than this fraction are one to HiGHS, whose rows hold to 1e-6."""
-
-
-@contextmanager
-def _silent_stdout() -> Iterator[None]:
-    """Keep what the library prints itself off standard output, where answers go: HiGHS 1.16 greets on every start."""
-    sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
 
 
 class _Stoppable(pulp.HiGHS):  # type: ignore[misc]
@@ -71,7 +55,7 @@ class Highs:
             random_seed=self._seed,
         )
         solver.deadline = deadline
-        with _silent_stdout():
+        with quiet():
             solver.actualSolve(problem)
         model = problem.solverModel
         status, info = model.getModelStatus(), model.getInfo()

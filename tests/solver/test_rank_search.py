@@ -1,11 +1,11 @@
 """Tests of the search over ranks that run one stage or two each, against all plans of intervals."""
 
-from itertools import combinations
 from random import Random
 
 import numpy as np
 import pytest
 
+from oracle.interval_plans import configuration_of, interval_plans
 from oracle.small import session_of, small_problem
 from partita.models.problem import Problem
 from partita.solver.arrays import IntArray
@@ -13,15 +13,12 @@ from partita.solver.bounds import least_objective
 from partita.solver.branching import Trials
 from partita.solver.configuration import Configuration
 from partita.solver.deadline import Deadline
-from partita.solver.local_search import stages_of
 from partita.solver.planner import plan_problem
-from partita.solver.plans import Judged, Plan, PlanPool
+from partita.solver.plans import Judged, PlanPool
 from partita.solver.pruning import Cutoffs
 from partita.solver.rank_network import RankNetwork
 from partita.solver.rank_search import RankSearch
-from partita.solver.session import Session
 from partita.solver.sweeping import sweep
-from partita.solver.tools import Counters
 from strategies import first_drawn
 
 TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
@@ -54,23 +51,6 @@ def random_chain(random: Random, kinds: tuple[str, ...] = TWO_EACH) -> Problem:
         num_microbatches=2 * ranks * random.choice([1, 2]),
     )
     return problem
-
-
-def configuration_of(session: Session, plans: PlanPool) -> Configuration:
-    """Give the search for plans of the one number of stages."""
-    (variant,) = session.variants
-    return Configuration(session._tools(variant, plans, Counters()), variant.stage_counts[0])
-
-
-def interval_plans(configuration: Configuration) -> list[tuple[IntArray, Judged]]:
-    """Judge every division into intervals; give those that are allowed, with where their stages start."""
-    judge, stages = configuration.tools.judge, configuration.num_stages
-    location = judge.instance.topology.in_order(judge.instance.num_ranks(stages))
-    assert location is not None
-    size = len(judge.groups)
-    starts = [np.array([0, *inner, size], dtype=np.int64) for inner in combinations(range(1, size), stages - 1)]
-    judged = judge.judge([Plan(stages_of(each), location) for each in starts])
-    return [(cuts, each) for cuts, each in zip(starts, judged, strict=True) if each is not None]
 
 
 Drawn = tuple[Random, PlanPool, Configuration, list[tuple[IntArray, Judged]]]
