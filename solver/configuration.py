@@ -1,8 +1,8 @@
 """The exact search for plans of one number of stages (or of up to so many, where the front may be left out).
 
-Chains are searched rank by rank first, over shortest ways, or over positions where groups repeat. Then rounds: prune with the best plan known, solve the
-program for something better, measure what it found, add the path that decided its makespan as a cut. When nothing
-better is left, the best plan is proven.
+Chains are searched rank by rank first, over shortest ways, or over positions where groups repeat. Then rounds: prune
+with the best plan known, solve the program for something better, measure what it found, add the path that decided its
+makespan as a cut. When nothing better is left, the best plan is proven.
 """
 
 from collections.abc import Callable, Sequence
