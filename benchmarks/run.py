@@ -2,7 +2,8 @@
 
 Every chain is planned twice in a row: as Partita does it, and by the plain program without warm start, pruning and
 starting cuts. Straight pipelines are planned by Partita and by a peer, our own writing of PipeDream's method. What
-counts is the ratio; the seconds are those of the machine named in the file.
+counts is the ratio; the seconds are those of the machine named in the file. At the end the service cancels and stops
+solves.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from equal_blocks import equal_blocks
 from instances import chain, lengths, mixed, recomputing, scheduled
 from repeated import KINDS as KINDS_OF_ROWS
 from repeated import repeated
+from serving import endings
 
 from partita.models.answer import Answer
 from partita.models.document import validate
@@ -370,6 +372,12 @@ def main() -> None:
             "figures are published results of its own program, which was not run here."
         )
         parts += ["## Piper inputs, degrees for each stage", about, "\n".join(table)]
+    parts += [
+        "## Solves that are cancelled and stopped\n\nBy the server, or by a worker beside it. The time is that from "
+        "the request, at a random moment, until it is answered and the process of the solve has ended; a search has "
+        "found its first plan by then.",
+        "\n".join(endings(20)),
+    ]
     arguments.output.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(json.dumps({"written": str(arguments.output.name)}))
 

@@ -101,10 +101,11 @@ def test_a_process_that_does_not_listen_is_killed():
         assert process.run() == Overran(0.3, True)
 
 
-def test_kill_from_another_thread(tmp_path):
-    """Tests that a running solve can be cancelled at once."""
+@pytest.mark.parametrize("double", [solve_doubles.loop, solve_doubles.spin])
+def test_kill_from_another_thread(tmp_path, double):
+    """Tests that a running solve can be cancelled at once, also where no Python of its own would run again."""
     path = tmp_path / "pid"
-    process = SolveProcess(Task("plan", json.dumps({"pid_file": str(path)}).encode()), Settings(), solve_doubles.loop)
+    process = SolveProcess(Task("plan", json.dumps({"pid_file": str(path)}).encode()), Settings(), double)
     outcomes = []
     thread = threading.Thread(target=lambda: outcomes.append(process.run()))
     thread.start()

@@ -5,10 +5,12 @@ The body of the task is JSON; where it has a "pid_file", the number of the proce
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from partita.service.solving.outcomes import Answered
@@ -45,6 +47,13 @@ def loop(task, settings, talk):
     while True:
         with contextlib.suppress(Exception):
             time.sleep(0.01)
+
+
+def spin(task, settings, talk):
+    """Begin a search that never leaves native code again, and keeps all threads of its process from running."""
+    _begin(task)
+    talk.tell(Accepted(60.0, None))
+    sum(itertools.repeat(0))
 
 
 def never_reads(task, settings, talk):
@@ -100,6 +109,11 @@ def large(task, settings, talk):
 
 
 real = perform
+
+
+def noted(task, settings, talk):
+    """Really solve the problem in the body."""
+    return perform(replace(task, body=json.dumps(_begin(task)["problem"]).encode()), settings, talk)
 
 
 def count(task, settings, talk):
