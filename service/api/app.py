@@ -56,7 +56,8 @@ from partita.service.tracing import traces_from
 LOG = logging.getLogger("partita.service")
 
 ROUTERS = (
-    *(routes_of("plan"), exports.router, reports.router, batches.router, evaluations.router),
+    *(routes_of("plan"), reports.router, batches.router, evaluations.router),
+    *(exports.routes_of("plan"), exports.routes_of("frontier")),
     *(charts.routes_of("plan"), charts.routes_of("frontier")),
     *(routes_of("frontier"), documents.routes_of("profile"), documents.routes_of("cluster")),
     *(keys.router, health.router, metrics.router),

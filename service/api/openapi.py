@@ -82,7 +82,7 @@ def openapi_document(settings: Settings) -> Document:
                     "get": listing("list_plans", "plans"),
                 },
                 **about_jobs("/v1/plans", "plan"),
-                "/v1/plans/{job}/export/{format}": {"get": exporting()},
+                "/v1/plans/{job}/export/{format}": {"get": exporting("plan")},
                 "/v1/plans/{job}/charts/{name}": {"get": drawing("plan")},
                 "/v1/plans/{job}/report": {"get": reporting("plan")},
                 "/v1/frontiers": {
@@ -90,6 +90,7 @@ def openapi_document(settings: Settings) -> Document:
                     "get": listing("list_frontiers", "fronts"),
                 },
                 **about_jobs("/v1/frontiers", "frontier"),
+                "/v1/frontiers/{job}/export/{format}": {"get": exporting("frontier")},
                 "/v1/frontiers/{job}/charts/{name}": {"get": drawing("frontier")},
                 "/v1/frontiers/{job}/report": {"get": reporting("frontier")},
                 **about_documents("profile", settings, names[ModelProfile, "validation"]),

@@ -22,6 +22,8 @@ CANDIDATE: Document = {
     "schema": {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1},
 }
 
+POINT: Document = {**CANDIDATE, "description": "Which point of the front is meant, from 1."}
+
 ASKING = (400, 408, 409, 413, 415, 422, 429, 500, 503, 504)
 """The statuses of problem documents of calls that take a problem."""
 
@@ -65,7 +67,11 @@ def listing(name: str, what: str) -> Document:
     }
 
 
-def exporting() -> Document:
+_EXPORTED = {"plan": "a plan", "frontier": "the plan of a point"}
+"""What is written for another program of the answer to a kind of job."""
+
+
+def exporting(kind: str) -> Document:
     """Describe the call that writes a plan for another program."""
     media: Document = {}
     for format in FORMATS.values():
@@ -83,11 +89,11 @@ def exporting() -> Document:
         "example": "torchtitan",
     }
     return {
-        "operationId": "export_plan",
-        "summary": "Write a plan for another program",
+        "operationId": f"export_{kind}",
+        "summary": f"Write {_EXPORTED[kind]} for another program",
         "description": "The text is read back and compared with the plan first. A plan that the other program would "
         "not run as planned is refused, with the reason.",
-        "parameters": [JOB, named, CANDIDATE],
+        "parameters": [JOB, named, CANDIDATE if kind == "plan" else POINT],
         "responses": {
             "200": {"description": "The text.", "content": media},
             **failures((400, 404, 409, 422, 500, 503, 504)),

@@ -149,9 +149,9 @@ class AsyncClient:
         """Cancel a job."""
         return await self._run(jobs.change(kind, job, "cancel", self._to.patience()))
 
-    async def export(self, job: str, format: str, candidate: int = 1) -> bytes:
-        """Give a plan of a job for another program; the formats are those of ``partita export``."""
-        return await self._run(jobs.exported(job, format, candidate, self._to.patience()))
+    async def export(self, job: str, format: str, candidate: int = 1, kind: JobKind = "plan") -> bytes:
+        """Give a plan, or that of a point of a front, for another program in a format of ``partita export``."""
+        return await self._run(jobs.exported(kind, job, format, candidate, self._to.patience()))
 
     async def submit_batch(
         self, problems: GivenProblems, *, include_problem: bool = False, key: str | None = None

@@ -157,9 +157,9 @@ def change(kind: JobKind, job: str, verb: Literal["stop", "cancel"], patience: P
     return parsed(JobDocument, reply.body)
 
 
-def exported(job: str, format: str, candidate: int, patience: Patience) -> Steps[bytes]:
+def exported(kind: JobKind, job: str, format: str, candidate: int, patience: Patience) -> Steps[bytes]:
     """Give a plan of a job as a file for another program."""
-    path = f"{path_of('plan', job, 'export')}/{quote(format, safe='')}?candidate={candidate}"
+    path = f"{path_of(kind, job, 'export')}/{quote(format, safe='')}?candidate={candidate}"
     reply = yield from exchange(Send("GET", path), patience)
     return reply.body
 

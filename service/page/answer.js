@@ -47,13 +47,13 @@ export async function showAnswer(page, body, job, number) {
       plan && figures(report, number, answer.candidates.length),
       answer.candidates.length > 1 && h("section", { class: "plans" }, h("h2", null, "Plans"), candidateTable(job, number)),
     ),
-    plan && further(job.id, number),
+    plan && further(`#/plans/${job.id}/${number}`, `${job.id},${number}`),
     pictures.length > 0 &&
       h("section", null, h("h2", null, "Pictures"), scenarioChoice(plan, pictures), pictures.map((each) => each.element)),
     notes("Assumptions", answer.assumptions),
     h("h2", null, "Take it along"),
     actions(page, path, job),
-    plan && exportsOf(page, path, number),
+    plan && exportsOf(page, "plans", job.id, number),
   );
   await drawAll(pictures);
 }
@@ -109,12 +109,12 @@ function figures(report, number, count) {
 
 /**
  * Lead to the views in which a plan is changed and compared.
- * @param {string} job
- * @param {number} number
+ * @param {string} address That of the plan.
+ * @param {string} side What it is in a comparison: its job, and which of its plans.
  */
-function further(job, number) {
-  const change = h("a", { href: `#/plans/${job}/${number}/what-if` }, "Move its cuts and see what that costs");
-  const compare = h("a", { href: `#/compare/${job},${number}` }, "Compare it with another plan");
+export function further(address, side) {
+  const change = h("a", { href: `${address}/what-if` }, "Move its cuts and see what that costs");
+  const compare = h("a", { href: `#/compare/${side}` }, "Compare it with another plan");
   return h("p", { class: "row" }, change, compare);
 }
 

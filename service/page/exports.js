@@ -10,14 +10,15 @@ const ENDINGS = { "application/json": "json", "text/csv": "csv" };
 /**
  * Offer a plan in every format; which of them can express it is found out when that is looked at.
  * @param {Page} page
- * @param {string} path
- * @param {number} number
+ * @param {"plans" | "frontiers"} kind
+ * @param {string} job
+ * @param {number} number Which candidate or point, from 1.
  */
-export function exportsOf(page, path, number) {
+export function exportsOf(page, kind, job, number) {
   const body = h("div", null, "Looking …");
   const element = h("details", { class: "exports" }, h("summary", null, "For other programs"), body);
   const look = () => {
-    offers(page, path, number).then(
+    offers(page, kind, job, number).then(
       (rows) => fill(body, table("Formats", ["Format", "What it is", "File"], rows)),
       (error) => page.signal.aborted || fill(body, why(error)),
     );
@@ -28,13 +29,14 @@ export function exportsOf(page, path, number) {
 
 /**
  * @param {Page} page
- * @param {string} path
+ * @param {"plans" | "frontiers"} kind
+ * @param {string} job
  * @param {number} number
  */
-async function offers(page, path, number) {
+async function offers(page, kind, job, number) {
   const rows = [];
-  for (const { name, summary } of await choices("/v1/plans/{job}/export/{format}", "format")) {
-    rows.push([name, summary, await offer(page, `${path}/export/${name}?candidate=${number}`, name)]);
+  for (const { name, summary } of await choices(`/v1/${kind}/{job}/export/{format}`, "format")) {
+    rows.push([name, summary, await offer(page, `/v1/${kind}/${job}/export/${name}?candidate=${number}`, name)]);
   }
   return rows;
 }

@@ -24,7 +24,7 @@ import { byId, fill, h } from "./dom.js";
 const VIEWS = [
   [/^\/$/, () => import("./view_home.js")],
   [/^\/plans\/([\w-]+)(?:\/(\d+))?$/, () => import("./view_plan.js")],
-  [/^\/plans\/([\w-]+)(?:\/(\d+))?\/what-if$/, () => import("./view_what_if.js")],
+  [/^\/(plans|frontiers)\/([\w-]+)(?:\/(\d+))?\/what-if$/, () => import("./view_what_if.js")],
   [/^\/compare\/([\w-]+(?:,\w+)?)(?:\/([\w-]+(?:,\w+)?))?$/, () => import("./view_compare.js")],
   [/^\/frontiers\/([\w-]+)(?:\/(\d+))?$/, () => import("./view_front.js")],
   [/^\/batches$/, () => import("./view_batches.js")],

@@ -47,6 +47,27 @@ export function candidateTable(job, shown) {
 }
 
 /**
+ * List the points of a front, each with a link to its plan.
+ * @param {string} job
+ * @param {any} front
+ */
+export function pointTable(job, front) {
+  const [one, other] = front.metrics;
+  const names = /** @type {Record<string, string>} */ (METRICS);
+  const rows = front.points.map((/** @type {any} */ { values, bounds, plan }, /** @type {number} */ index) => [
+    h("a", { href: `#/frontiers/${job}/${index + 1}` }, `Point ${index + 1}`),
+    metric(one, values[0]),
+    bounds[0] === null ? "" : metric(one, bounds[0]),
+    metric(other, values[1]),
+    bounds[1] === null ? "" : metric(other, bounds[1]),
+    plan.schedule.kind,
+    plan.stages.map((/** @type {any} */ stage) => stage.layers.length).join(" "),
+  ]);
+  const headings = ["Point", names[one] ?? one, "no better than", names[other] ?? other, "no better than", "Schedule", "Layers per stage"];
+  return table("Points of the front", headings, rows);
+}
+
+/**
  * @param {Answer} answer
  * @param {number} number
  */

@@ -7,9 +7,9 @@ import { counted, metric, moment, percent, ranges, seconds, sized } from "./form
 import { layerMoves, missing, placeMoves, recomputedOnly } from "./moves.js";
 import { METRICS, difference, moreIsBetter } from "./objective.js";
 import { remembered } from "./remembered.js";
-import { choicesOf, sideOf } from "./sides.js";
+import { choicesOf, isPoint, otherSide, plansOf, pointSide, sideOf } from "./sides.js";
 import { matches } from "./sorting.js";
-import { FIGURES } from "./tables.js";
+import { FIGURES, pointTable } from "./tables.js";
 
 /** @typedef {import("./main.js").Page} Page */
 /** @typedef {import("./sides.js").Side} Side */
@@ -28,7 +28,7 @@ const LOWER = { bubble_fraction: "Bubble" };
 export async function show(page, first, second) {
   page.title("Compare plans");
   const [job = "", plan = "1"] = first.split(",");
-  const [otherJob = job, otherPlan = plan === "1" ? "2" : "1"] = second ? second.split(",") : [];
+  const [otherJob = job, otherPlan = otherSide(plan)] = second ? second.split(",") : [];
   const left = new Choice(page, "Left");
   const right = new Choice(page, "Right");
   const comparison = new Comparison(page, left, right);
@@ -56,13 +56,16 @@ class Choice {
     this.answer = null;
     /** @type {import("./sides.js").Choice[]} */
     this.all = [];
+    /** @type {Map<string, string>} */
+    this.firsts = new Map(); // of each job that is offered, its first plan
     this.onChange = () => {};
     this.jobs = h("select");
     this.filter = h("input", { type: "search", autocomplete: "off", oninput: () => this.list() });
     this.plans = h("select", { size: 6, "aria-label": `Plan on the ${name.toLowerCase()}`, class: "plans-list" });
     this.note = h("p", { role: "alert" });
     this.jobs.addEventListener("change", () => {
-      this.load(this.jobs.value, "1").then(() => this.onChange(), (error) => page.signal.aborted || (this.note.textContent = why(error)));
+      const job = this.jobs.value;
+      this.load(job, this.firsts.get(job) ?? "1").then(() => this.onChange(), (error) => page.signal.aborted || (this.note.textContent = why(error)));
     });
     this.plans.addEventListener("change", () => {
       this.id = this.plans.value;
@@ -84,14 +87,16 @@ class Choice {
    * @param {string} id
    */
   async load(job, id) {
-    const found = await json(`/v1/plans/${job}?include=problem`, { signal: this.page.signal });
+    const kind = isPoint(id) ? "frontiers" : "plans";
+    const found = await json(`/v1/${kind}/${job}?include=problem`, { signal: this.page.signal });
     this.note.textContent = found.answer ? "" : `Job ${job.slice(0, 8)} is ${found.state}; it has no plans.`;
     this.job = job;
     this.id = id;
     this.answer = found.answer;
     this.all = found.answer ? choicesOf(found.answer) : [];
     if (!this.all.some((each) => each.id === id)) this.id = (this.all[1] ?? this.all[0])?.id ?? "";
-    fill(this.jobs, h("option", { value: job }, titled(job, found.created_at)));
+    if (!this.firsts.has(job)) this.offer(found);
+    this.jobs.value = job;
     this.list();
   }
 
@@ -101,12 +106,18 @@ class Choice {
     fill(this.plans, shown.map(({ id, text }) => h("option", { value: id, selected: id === this.id }, text)));
   }
 
-  /** Offer the newest jobs that have plans. */
+  /** Offer the newest jobs that have plans, those of fronts after the others. */
   async offerJobs() {
-    const { jobs } = await json(`/v1/plans?state=succeeded&limit=${JOBS}`, { signal: this.page.signal });
-    for (const { id, created_at } of jobs) {
-      if (id !== this.job) this.jobs.append(h("option", { value: id }, titled(id, created_at)));
+    for (const kind of ["plans", "frontiers"]) {
+      const { jobs } = await json(`/v1/${kind}?state=succeeded&limit=${JOBS}`, { signal: this.page.signal });
+      for (const job of jobs) if (!this.firsts.has(job.id)) this.offer(job);
     }
+  }
+
+  /** @param {{ id: string, kind: string, created_at: string }} job */
+  offer({ id, kind, created_at }) {
+    this.firsts.set(id, kind === "plan" ? "1" : pointSide(1));
+    this.jobs.append(h("option", { value: id }, titled(id, kind, created_at)));
   }
 
   get side() {
@@ -117,10 +128,11 @@ class Choice {
 /**
  * Tell jobs apart: by what they turned out to be, where that is known.
  * @param {string} job
+ * @param {string} kind
  * @param {string} at
  */
-function titled(job, at) {
-  return [job.slice(0, 8), moment(at), remembered(job)].filter(Boolean).join(", ");
+function titled(job, kind, at) {
+  return [`${kind === "plan" ? "" : "front "}${job.slice(0, 8)}`, moment(at), remembered(job)].filter(Boolean).join(", ");
 }
 
 /** What two plans have otherwise. */
@@ -137,7 +149,9 @@ class Comparison {
     this.body = h("div");
     this.pictures = h("div");
     this.element = h("div", null, this.body, this.pictures);
-    left.onChange = right.onChange = () => this.show();
+    this.drawn = "";
+    left.onChange = () => (this.show(), void this.draw());
+    right.onChange = () => this.show();
   }
 
   /** Show the plans that are chosen, and keep the address to them. */
@@ -167,17 +181,20 @@ class Comparison {
     return [`${one.title} of ${this.left.job.slice(0, 8)}`, `${other.title} of ${this.right.job.slice(0, 8)}`];
   }
 
-  /** Draw all plans of the left answer. */
+  /** Draw all plans of the left answer, where that is not done. */
   async draw() {
-    const { job, answer } = this.left;
-    if (!answer?.candidates.length) return;
-    const offered = await choices("/v1/plans/{job}/charts/{name}", "name");
-    const chart = offered.find(({ name }) => name === "comparison");
+    const { job, id, answer } = this.left;
+    if (job === this.drawn) return;
+    this.drawn = job;
+    fill(this.pictures);
+    if (!answer || !plansOf(answer).length) return;
+    const [kind, drawn] = isPoint(id) ? ["frontiers", "front"] : ["plans", "comparison"];
+    const chart = (await choices(`/v1/${kind}/{job}/charts/{name}`, "name")).find(({ name }) => name === drawn);
     if (!chart) return;
     const { title, summary } = chart;
-    const table = FIGURES["comparison"]?.(answer, 1);
-    const file = `comparison-${job.slice(0, 8)}`;
-    const picture = new Picture({ path: `/v1/plans/${job}/charts/comparison`, title, summary, file, signal: this.page.signal, table });
+    const table = isPoint(id) ? pointTable(job, answer) : FIGURES["comparison"]?.(answer, 1);
+    const file = `${drawn}-${job.slice(0, 8)}`;
+    const picture = new Picture({ path: `/v1/${kind}/${job}/charts/${drawn}`, title, summary, file, signal: this.page.signal, table });
     fill(this.pictures, picture.element);
     await picture.draw();
   }

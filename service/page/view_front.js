@@ -1,14 +1,16 @@
 // The Pareto front of two metrics: live while it is sought, then a picture and a table whose points lead to their plans.
 
 import { choices, json } from "./api.js";
-import { notes, showWords } from "./answer.js";
+import { further, notes, showWords } from "./answer.js";
 import { Picture } from "./chart.js";
-import { fill, h, keepFocus, table } from "./dom.js";
+import { fill, h, keepFocus } from "./dom.js";
+import { exportsOf } from "./exports.js";
 import { follow } from "./follow.js";
 import { metric, percent } from "./format.js";
 import { METRICS } from "./objective.js";
 import { remember } from "./remembered.js";
-import { FIGURES } from "./tables.js";
+import { pointSide } from "./sides.js";
+import { FIGURES, pointTable } from "./tables.js";
 import { Going, failed } from "./view_plan.js";
 
 /** @typedef {import("./main.js").Page} Page */
@@ -64,7 +66,7 @@ async function showFront(page, body, job) {
   const front = job.answer;
   const path = `/v1/frontiers/${job.id}`;
   const report = await json(`${path}/report`, { signal: page.signal });
-  const points = front.points.length ? pointTable(job) : null;
+  const points = front.points.length ? pointTable(job.id, front) : null;
   const found = points ? (await choices(CHARTS, "name")).find(({ name }) => name === "front") : undefined;
   remember(job.id, report.headline);
   const open = (/** @type {any} */ datum) => {
@@ -90,25 +92,6 @@ async function showFront(page, body, job) {
   await picture?.draw();
 }
 
-/** @param {Job} job */
-function pointTable(job) {
-  /** @type {Front} */
-  const front = job.answer;
-  const [one, other] = front.metrics;
-  const names = /** @type {Record<string, string>} */ (METRICS);
-  const rows = front.points.map((/** @type {any} */ { values, bounds, plan }, /** @type {number} */ index) => [
-    h("a", { href: `#/frontiers/${job.id}/${index + 1}` }, `Point ${index + 1}`),
-    metric(one, values[0]),
-    bounds[0] === null ? "" : metric(one, bounds[0]),
-    metric(other, values[1]),
-    bounds[1] === null ? "" : metric(other, bounds[1]),
-    plan.schedule.kind,
-    plan.stages.map((/** @type {any} */ stage) => stage.layers.length).join(" "),
-  ]);
-  const headings = ["Point", names[one] ?? one, "no better than", names[other] ?? other, "no better than", "Schedule", "Layers per stage"];
-  return table("Points of the front", headings, rows);
-}
-
 /**
  * Show the plan of one point.
  * @param {Page} page
@@ -130,7 +113,16 @@ async function showPoint(page, body, job, number) {
     const wanted = { path: `/v1/frontiers/${job.id}/charts/${name}`, query: { candidate: number }, title, summary, file };
     return new Picture({ ...wanted, signal: page.signal, table });
   });
-  fill(body, h("p", null, back), figures(plan), h("h2", null, "Pictures"), pictures.map((each) => each.element));
+  fill(
+    body,
+    h("p", null, back),
+    figures(plan),
+    further(`#/frontiers/${job.id}/${number}`, `${job.id},${pointSide(number)}`),
+    h("h2", null, "Pictures"),
+    pictures.map((each) => each.element),
+    h("h2", null, "Take it along"),
+    exportsOf(page, "frontiers", job.id, number),
+  );
   for (const picture of pictures) await picture.draw();
 }
 

@@ -1,31 +1,44 @@
-// A plan whose cuts are moved, with its price at once.
+// A plan of an answer or of a point of a front whose cuts are moved, with its price at once.
 
 import { maySolve } from "./access.js";
 import { showWords } from "./answer.js";
 import { Problem, json, pause, why } from "./api.js";
 import { after, cutsOf, withCuts } from "./cuts.js";
 import { fill, h, table } from "./dom.js";
-import { amount, percent, ranges, seconds, sized } from "./format.js";
+import { amount, metric, percent, ranges, seconds, sized } from "./format.js";
 import { METRICS, difference, fieldOf, moreIsBetter, objectiveName, valueOf } from "./objective.js";
+import { plansOf } from "./sides.js";
 import { Strip } from "./strip.js";
 
 /** @typedef {import("./main.js").Page} Page */
-/** @typedef {any} Answer */
+/** @typedef {any} Answer An answer or a front. */
+
+/**
+ * @typedef {object} Goal What plans are judged by.
+ * @property {string} name
+ * @property {string} against What is said of its difference to the reference.
+ * @property {number | null} reference
+ * @property {(metrics: import("./objective.js").Metrics) => number | null} value
+ * @property {(value: number | null) => string} text
+ * @property {boolean} more Whether more of it is better.
+ */
 
 const SETTLED_MS = 120; // a cut that is dragged is priced where it rests
 const MOST_S = 5; // for single moves, which are measured in a part of it
 
 /**
  * @param {Page} page
+ * @param {string} kind `plans` or `frontiers`.
  * @param {string} name
- * @param {string} [candidate]
+ * @param {string} [candidate] Which plan or point, from 1.
  */
-export async function show(page, name, candidate) {
+export async function show(page, kind, name, candidate) {
   const number = Number(candidate || 1);
   page.title("What if");
-  const { answer, state } = await json(`/v1/plans/${name}?include=problem`, { signal: page.signal });
-  const plan = answer?.candidates[number - 1];
-  const back = h("a", { href: `#/plans/${name}/${number}` }, `Plan ${number}`);
+  const { answer, state } = await json(`/v1/${kind}/${name}?include=problem`, { signal: page.signal });
+  const plan = answer && plansOf(answer)[number - 1];
+  const called = kind === "plans" ? `Plan ${number}` : `the plan of point ${number}`;
+  const back = h("a", { href: `#/${kind}/${name}/${number}` }, called);
   if (!plan) {
     page.main.append(h("p", null, answer ? "There is no such plan to change." : `The job is ${state}; it has no plan to change.`));
     return;
@@ -35,25 +48,58 @@ export async function show(page, name, candidate) {
     page.main.append(h("p", null, "Prices need a key with the role solve."));
     return;
   }
-  const trial = new Trial(page, answer, plan);
+  const trial = new Trial(page, answer.problem, plan, goalsOf(answer, number));
   page.main.append(trial.element);
   await trial.price();
+}
+
+/**
+ * Give what other cuts are judged by: the objective against the best plan, or the metrics of a front against the point.
+ * @param {Answer} answer
+ * @param {number} number
+ * @returns {Goal[]}
+ */
+function goalsOf(answer, number) {
+  if (answer.points) {
+    const { metrics } = answer.points[number - 1].plan;
+    return answer.metrics.map((/** @type {keyof typeof METRICS} */ field) => ({
+      name: METRICS[field],
+      against: `${METRICS[field]} against point ${number}`,
+      reference: metrics[field],
+      value: (/** @type {import("./objective.js").Metrics} */ found) => found[field] ?? null,
+      text: (/** @type {number | null} */ value) => (value === null ? "" : metric(field, value)),
+      more: moreIsBetter(field),
+    }));
+  }
+  const { objective } = answer;
+  return [
+    {
+      name: objectiveName(objective),
+      against: "Against the best plan",
+      reference: valueOf(objective, answer.candidates[0].metrics),
+      value: (found) => valueOf(objective, found),
+      text: (value) => amount(objective, value),
+      more: moreIsBetter(fieldOf(objective)),
+    },
+  ];
 }
 
 /** A plan with other cuts. */
 class Trial {
   /**
    * @param {Page} page
-   * @param {Answer} answer
+   * @param {any} problem
    * @param {any} plan
+   * @param {Goal[]} goals
    */
-  constructor(page, answer, plan) {
+  constructor(page, problem, plan, goals) {
     this.page = page;
-    this.answer = answer;
+    this.problem = problem;
     this.plan = plan;
+    this.goals = goals;
     const { layers, cuts } = cutsOf(plan);
     this.first = cuts;
-    const given = new Map(answer.problem.model.layers.map((/** @type {any} */ layer) => [layer.name, layer]));
+    const given = new Map(problem.model.layers.map((/** @type {any} */ layer) => [layer.name, layer]));
     const times = layers.map((layer) => (given.get(layer)?.forward_s ?? 0) + (given.get(layer)?.backward_s ?? 0));
     this.strip = new Strip(layers, times, cuts, () => void this.price());
     /** @type {AbortController | null} */
@@ -95,11 +141,10 @@ class Trial {
   }
 
   body() {
-    const { problem } = this.answer;
-    const { keep, keep_if_within, ...search } = problem.search; // a plan to keep matters to a search alone
+    const { keep, keep_if_within, ...search } = this.problem.search; // a plan to keep matters to a search alone
     search.time_limit_s = Math.min(MOST_S, search.time_limit_s);
     const plan = withCuts(this.plan, this.strip.cuts);
-    return JSON.stringify({ problem: { ...problem, search }, plan, solve: false });
+    return JSON.stringify({ problem: { ...this.problem, search }, plan, solve: false });
   }
 
   /** @param {unknown} error */
@@ -111,17 +156,18 @@ class Trial {
   /** @param {{ answer: Answer, report: import("./answer.js").Report }} priced */
   show({ answer: priced, report }) {
     const [plan] = priced.candidates;
-    const { objective } = this.answer;
-    const best = valueOf(objective, this.answer.candidates[0].metrics);
-    const value = plan ? valueOf(objective, plan.metrics) : null;
-    const against = value === null || best === null ? "" : difference(value, best, moreIsBetter(fieldOf(objective)));
-    this.page.announce(`${objectiveName(objective)} ${amount(objective, value)}, ${against}${priced.infeasibility ? "; it breaks limits" : ""}.`);
-    const figures = [
-      [objectiveName(objective), amount(objective, value)],
-      ["Against the best plan", best === null ? "" : `${against} (${amount(objective, best)})`],
+    const judged = this.goals.map(({ name, against, reference, value, text, more }) => {
+      const found = plan ? value(plan.metrics) : null;
+      const far = found === null || reference === null ? "" : difference(found, reference, more);
+      return { name, against, found: text(found), far, reference: reference === null ? "" : `${far} (${text(reference)})` };
+    });
+    const said = judged.map(({ name, found, far }) => `${name} ${found}, ${far}`).join("; ");
+    this.page.announce(`${said}${priced.infeasibility ? "; it breaks limits" : ""}.`);
+    const rest = [
       ["Bottleneck", plan ? `${report.bottleneck}: ${seconds(plan.metrics.bottleneck_time_s)} per microbatch` : ""],
       [METRICS.peak_memory_bytes, plan ? sized(plan.metrics.peak_memory_bytes) : ""],
-    ];
+    ].filter(([name]) => judged.every((goal) => goal.name !== name));
+    const figures = [...judged.flatMap(({ name, against, found, reference }) => [[name, found], [against, reference]]), ...rest];
     fill(
       this.result,
       h("dl", { class: "figures" }, figures.map(([name, text]) => h("div", null, h("dt", null, name), h("dd", null, text)))),

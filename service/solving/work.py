@@ -61,8 +61,8 @@ class Task:
     kind
         ``plan``: the body is a problem. ``evaluation``: it holds a problem and a plan. ``frontier``: a problem and two
         metrics. ``batch``: many problems, which are not solved but told apart; ``ndjson``: the same, one on every line.
-        ``export``: an answer, of which one plan is written for another program. ``report``: the same, told in words.
-        ``chart``: an answer or a front, of which a picture is made.
+        ``export``: an answer or a front, of which one plan is written for another program. ``report``: the same, told
+        in words. ``chart``: the same, of which a picture is made.
         ``references``: what is named in the body of another kind. ``profile``, ``cluster``: what is to be stored.
     body
         JSON as it came.

@@ -29,6 +29,14 @@ def figure(page, name):
     return page.locator("dl div", has=page.locator("dt", has_text=re.compile(f"^{name}$"))).locator("dd")
 
 
+def row(page, caption, heading):
+    """Give the cells of a row of a table."""
+    cells = page.get_by_role("table", name=caption).locator(
+        "tr", has=page.get_by_role("rowheader", name=heading, exact=True)
+    )
+    return cells.locator("td").all_text_contents()
+
+
 def drawn(page):
     """Wait until all pictures are there."""
     expect(page.locator(".picture").first).to_be_visible()

@@ -6,17 +6,9 @@ import pytest
 from playwright.sync_api import expect
 from small_problems import chain
 
-from page.looking import found_by_axe, planned
+from page.looking import found_by_axe, planned, row
 
 MANY = 500
-
-
-def row(page, caption, heading):
-    """Give the cells of a row of a table."""
-    cells = page.get_by_role("table", name=caption).locator(
-        "tr", has=page.get_by_role("rowheader", name=heading, exact=True)
-    )
-    return cells.locator("td").all_text_contents()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from small_problems import chain, too_large
 
 from hard_problem import hard_problem
-from page.looking import found_by_axe
+from page.looking import figure, found_by_axe, planned, row
 
 PLACES = """text => {
   const picture = new DOMParser().parseFromString(text, "image/svg+xml");
@@ -88,6 +88,41 @@ def test_a_point_of_the_picture_opens_its_plan(visit, front):
     expect(page.get_by_text("Between nodes").first).to_be_visible()
     page.goto(f"{address}/99")
     expect(page.get_by_text(f"The front has {len(places)} points, and no number 99.")).to_be_visible()
+
+
+def test_a_point_is_a_plan_like_others(visit, server, front):
+    """Tests that the plan of a point leads to its exports, to a comparison, and to a what-if judged by both metrics."""
+    address, found = front
+    job, _ = planned(server[1], tradeoff())
+    last = len(found["points"])
+    page = visit(f"{address}/{last}")
+    page.watch.allowed = {422}
+    page.get_by_text("For other programs").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save deepspeed.txt").click()
+    assert "PARTS = [0, 2, 4]" in download.value.path().read_text()
+    page.get_by_role("link", name="Compare it with another plan").click()
+    expect(page.get_by_role("columnheader", name="Point 1", exact=True).first).to_be_visible()
+    assert row(page, "Metrics", "Iteration time") == ["26.00 s", "23.00 s", "−11.5 %", "11.5 % better"]
+    assert row(page, "From the left to the right", "c") == ["1 layer", "stage 1", "stage 0"]
+    assert re.search(f",point{last}/[^/]*,point1$", page.url)
+    expect(page.locator(".picture canvas")).to_be_visible()
+    assert found_by_axe(page) == []
+    page.get_by_role("group", name="Right").get_by_label("Job").select_option(job)
+    expect(page.get_by_role("columnheader", name=f"Plan 1 of {job[:8]}", exact=True).first).to_be_visible()
+    page.get_by_role("group", name="Left").get_by_label("Job").select_option(job)
+    expect(page.locator(".picture").get_by_role("heading")).to_have_text("Plans compared")
+    page.goto(f"{address}/{last}")
+    page.get_by_role("link", name="Move its cuts and see what that costs").click()
+    time, memory = (figure(page, f"{name} against point {last}") for name in ("Iteration time", "Peak memory"))
+    expect(time).to_contain_text("the same")
+    expect(memory).to_contain_text("the same")
+    page.get_by_role("slider").press("End")
+    expect(time).to_contain_text("better")
+    expect(memory).to_contain_text("worse")
+    assert found_by_axe(page) == []
+    page.get_by_role("link", name=f"the plan of point {last}").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Plan of point {last} of {last}")
 
 
 def test_what_is_wrong_is_marked(home):

@@ -82,6 +82,8 @@ def test_progress(paced, form):
         assert any(each.progress is not None and each.progress.incumbent == 8.0 for each in told)
         assert planner.jobs(state="succeeded", limit=1).jobs[0].id == told[-1].id
         assert planner.export(told[-1].id, "torch-orders", 2).startswith(b"0F0")
+        front = planner.wait(planner.submit_frontier(chain(search__time_limit_s=1)).id, "frontier", within_s=60)
+        assert planner.export(front.id, "torch-orders", 1, "frontier").startswith(b"0F0")
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,4 +1,4 @@
-"""GET /v1/plans/{job}/export/{format}, over a real network."""
+"""GET /v1/plans/{job}/export/{format}, and the same of fronts, over a real network."""
 
 import json
 
@@ -44,6 +44,23 @@ def test_another_candidate(real_client, job):
     response = real_client.get(f"{job}/export/deepspeed?candidate=9")
     assert (response.status_code, response.json()["type"]) == (422, "/docs#not-exportable")
     assert "the answer has 2 candidates, and no number 9" in response.json()["detail"]
+
+
+def test_a_point_of_a_front(real_client):
+    """Tests the plans of two points, one that there is not, and what a format cannot express."""
+    body = {"problem": chain(training__num_stages=[1, 2]), "metrics": ["iteration_time_s", "num_devices"]}
+    response = real_client.post("/v1/frontiers", content=as_bytes(body), headers=JSON)
+    assert [len(point["plan"]["stages"]) for point in response.json()["points"]] == [2, 1]
+    path = f"{response.headers['location']}/export"
+    assert "PARTS = [0, 2, 3]" in real_client.get(f"{path}/deepspeed").text
+    second = real_client.get(f"{path}/torch?candidate=2")
+    assert (second.status_code, second.json()["stage_to_rank"]) == (200, [0])
+    missing = real_client.get(f"{path}/deepspeed?candidate=3")
+    assert (missing.status_code, missing.json()["type"]) == (422, "/docs#not-exportable")
+    assert "the front has 2 points, and no number 3" in missing.json()["detail"]
+    refused = real_client.get(f"{path}/torchtitan?candidate=2")
+    assert [place["pointer"] for place in refused.json()["errors"]] == ["/points/1/plan/schedule"]
+    assert real_client.get(f"{path}/perfetto").status_code == 404
 
 
 @pytest.mark.parametrize(
