@@ -138,7 +138,8 @@ async def _wrong_place(request: Request, error: Exception) -> Response:
     if error.status_code == NOT_FOUND.status:
         return Refusal(NOT_FOUND, "there is nothing under this path", headers=headers).response()
     if error.status_code == WRONG_METHOD.status:
-        headers["Allow"] = ", ".join(sorted(_methods(request)))  # the framework names those of one route only
+        known = set(headers.get("Allow", "").split(", ")) - {""}  # the framework names those of one route only
+        headers["Allow"] = ", ".join(sorted(known | _methods(request)))
         detail = f"this path does not take {request.method}; see the header Allow"
         return Refusal(WRONG_METHOD, detail, headers=headers).response()
     return Refusal(BAD_REQUEST, str(error.detail), headers=headers).response()

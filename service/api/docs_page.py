@@ -8,13 +8,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from partita.service.api.openapi import Document
-from partita.service.api.pages import HEADERS
+from partita.service.api.pages import HEADERS, READING
 from partita.service.problem_document import KINDS
 
 router = APIRouter()
 
 
-@router.get("/docs", include_in_schema=False)
+@router.api_route("/docs", methods=READING, include_in_schema=False)
 async def docs(request: Request) -> HTMLResponse:
     """Give the page; its examples can be sent from it."""
     return HTMLResponse(render(request.app.state.openapi), headers=HEADERS)

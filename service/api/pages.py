@@ -35,6 +35,9 @@ ASSETS = {
 }
 """The files that pages load, with their media types; nothing else of the folder is given away."""
 
+READING = ["GET", "HEAD"]
+"""How pages and their files are asked for; the server sends no body for HEAD."""
+
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data: blob:; style-src 'self'; "
@@ -55,13 +58,13 @@ class _File:
     tag: str
 
 
-@router.get("/")
+@router.api_route("/", methods=READING)
 async def page(request: Request) -> Response:
     """Give the page."""
     return _response(request, "index.html", _HTML)
 
 
-@router.get("/page/{name}")
+@router.api_route("/page/{name}", methods=READING)
 async def asset(request: Request, name: str) -> Response:
     """Give a file that a page loads."""
     if name not in ASSETS:

@@ -51,6 +51,25 @@ def post(headers, body=b""):
     return "\r\n".join(lines).encode() + body
 
 
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/page/main.js", "/page/vega.js"])
+def test_pages_are_asked_for_without_their_content(real_client, path):
+    """Tests that HEAD tells of pages and their files what GET does, and that other methods are told of both."""
+    whole, head = real_client.get(path), real_client.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    each_time = {"date": "", "x-request-id": ""}
+    assert {**head.headers, **each_time} == {**whole.headers, **each_time}
+    assert int(head.headers["content-length"]) == len(whole.content) > 100
+    if "etag" in whole.headers:
+        assert real_client.head(path, headers={"If-None-Match": whole.headers["etag"]}).status_code == 304
+    other = real_client.put(path)
+    assert (other.status_code, other.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_no_such_file_of_the_page(real_client):
+    """Tests that HEAD finds no more than GET does."""
+    assert real_client.head("/page/settings.py").status_code == 404
+
+
 def test_plans_over_the_network(real_client):
     """Tests that a user's first request works."""
     response = real_client.post("/v1/plans", content=as_bytes(chain()), headers=JSON)
