@@ -66,8 +66,10 @@ def _layers_too_large(judge: Judge, least: IntArray) -> Infeasibility | None:
         if len(members) > 1:
             called = f"{len(members)} layers that must share a stage (the first is {names[members[0]]!r})"
         short = int(needed[group]) - capacity
-        reserved = f", {reserve} of them reserved" if reserve else ""
-        text = f"{called}: needs {needed[group]} bytes{reserved}, {device} allows {capacity}: short by {short}"
+        reserved = f", {reserve} bytes of them reserved" if reserve else ""
+        text = (
+            f"{called}: needs {needed[group]} bytes{reserved}, {device} allows {capacity} bytes: short by {short} bytes"
+        )
         findings.append(
             Finding(
                 limit=memory_limit(instance),
@@ -92,9 +94,9 @@ def _more_memory(instance: Instance, needed: int) -> str:
     memory = instance.problem.cluster.devices[kind].memory_bytes
     changes = []
     if limit is not None and limit < needed:
-        changes.append(f"raise limits.peak_memory_bytes to at least {needed}")
+        changes.append(f"raise limits.peak_memory_bytes to at least {needed} bytes")
     if memory < needed:
-        changes.append(f"take devices with memory_bytes of at least {needed} ({kind} has {memory})")
+        changes.append(f"take devices with memory_bytes of at least {needed} bytes ({kind} has {memory} bytes)")
     return " and ".join(changes)
 
 
@@ -124,13 +126,14 @@ def _too_large_in_all(judge: Judge, most_stages: int, total: int) -> Infeasibili
         f"{most_ranks} {called} of {each} bytes" if len(topology.kinds) == 1 else f"the roomiest {most_ranks} {called}"
     )
     has = "has" if most_ranks == 1 else "have"
-    text = f"all layers together need {total} bytes, {sizes} {has} {available}: short by {total - available}"
+    short = total - available
+    text = f"all layers together need {total} bytes, {sizes} {has} {available} bytes: short by {short} bytes"
     finding = Finding(
         limit=memory_limit(instance),
         message=text,
         needed=total,
         available=available,
-        short_by=total - available,
+        short_by=short,
         unit="bytes",
     )
     change += " (a bound by total memory)"
@@ -215,7 +218,7 @@ def beyond_arithmetic(judge: Judge, stage_counts: list[int]) -> Infeasibility:
     for kind, capacity, reserve in zip(
         instance.topology.kinds, judge.capacities.tolist(), instance.topology.reserves.tolist(), strict=True
     ):
-        reserved = f", {reserve} of them reserved" if reserve else ""
+        reserved = f", {reserve} bytes of them reserved" if reserve else ""
         limits.append(f"{memory_limit(instance, kind)} ({capacity} bytes on each device){reserved}")
     limits = [*dict.fromkeys(limits), f"training.num_stages ({stages})"]
     limits += [f"limits.{ceiling.field} ({ceiling.text})" for ceiling in ceilings(instance)]

@@ -152,7 +152,7 @@ def _broken_limits(instance: Instance, candidate: Candidate) -> list[Finding]:
             numbers = " and ".join(str(stage.index) for stage in stages)
             text = (
                 f"stage{'s' if len(stages) > 1 else ''} {numbers} on {first.devices[0]} need"
-                f"{'' if len(stages) > 1 else 's'} {needed} bytes, {allowed} are allowed: short by {short}"
+                f"{'' if len(stages) > 1 else 's'} {needed} bytes, {allowed} bytes are allowed: short by {short} bytes"
             )
             findings.append(
                 Finding(
@@ -171,13 +171,14 @@ def _broken_limits(instance: Instance, candidate: Candidate) -> list[Finding]:
         if value > ceiling.most * (1 + (LIMIT_TOLERANCE if ceiling.unit == "s" else 0)):
             short, unit = value - ceiling.most, ceiling.unit
             given = f" ({ceiling.text})" if ceiling.is_floor else ""
-            text = (
-                f"{FIELDS[ceiling.metric]} is {value:.6g}, the limit is {ceiling.most:.6g}{given}: short by {short:.6g}"
+            reached, ceiling_text, missing = (
+                f"{each:.0f} bytes" if unit == "bytes" else f"{each:.6g}" for each in (value, ceiling.most, short)
             )
+            text = f"{FIELDS[ceiling.metric]} is {reached}, the limit is {ceiling_text}{given}: short by {missing}"
             findings.append(
                 Finding(
                     limit=f"limits.{ceiling.field}",
-                    message=f"{text} {unit}",
+                    message=text if unit == "bytes" else f"{text} {unit}",
                     needed=value,
                     available=ceiling.most,
                     short_by=short,

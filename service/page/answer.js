@@ -4,6 +4,7 @@ import { choices, json, why } from "./api.js";
 import { Picture } from "./chart.js";
 import { fill, h, save } from "./dom.js";
 import { exportsOf } from "./exports.js";
+import { readable } from "./format.js";
 import { remember } from "./remembered.js";
 import { FIGURES, candidateTable } from "./tables.js";
 import { edit } from "./view_home.js";
@@ -89,7 +90,7 @@ function scenarioChoice(plan, pictures) {
  * @param {Report} report
  */
 export function showWords(report) {
-  const lines = report.explanation.map((line) => h("p", { class: line.startsWith("- ") ? "item" : null }, line.replace(/^- /, "")));
+  const lines = report.explanation.map((line) => h("p", { class: line.startsWith("- ") ? "item" : null }, readable(line.replace(/^- /, ""))));
   const heading = report.refusal && h("h2", { class: "failure" }, report.refusal);
   return h("section", { class: "proof", "aria-label": "What is proven" }, heading, lines);
 }
@@ -126,7 +127,7 @@ export function further(address, side) {
  */
 export function notes(title, lines, kind) {
   if (!lines.length) return null;
-  return h("section", { class: kind ?? null }, h("h2", null, title), h("ul", null, lines.map((line) => h("li", null, line))));
+  return h("section", { class: kind ?? null }, h("h2", null, title), h("ul", null, lines.map((line) => h("li", null, readable(line)))));
 }
 
 /**

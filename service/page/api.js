@@ -1,5 +1,7 @@
 // Requests to this server, with the key of this tab: JSON, problem documents as errors, events and NDJSON as they come.
 
+import { readable } from "./format.js";
+
 const STORED = "partita.key";
 
 /**
@@ -26,10 +28,10 @@ const STORED = "partita.key";
 export class Problem extends Error {
   /** @param {ProblemDocument} document */
   constructor(document) {
-    super(document.detail);
+    super(readable(document.detail));
     this.title = document.title;
     this.status = document.status;
-    this.places = document.errors ?? [];
+    this.places = (document.errors ?? []).map((place) => ({ ...place, detail: readable(place.detail) }));
     this.kind = document.type.split("#")[1] ?? "";
   }
 }

@@ -1,6 +1,6 @@
 // The results of a batch as rows of a table.
 
-import { metric, significant } from "./format.js";
+import { metric, readable, significant } from "./format.js";
 import { fieldOf, valueOf } from "./objective.js";
 
 /**
@@ -14,7 +14,7 @@ import { fieldOf, valueOf } from "./objective.js";
  * @property {number | null} bound
  * @property {number | null} gap
  * @property {number | null} seconds
- * @property {string} reason Why there is no plan.
+ * @property {string} reason Why there is no plan, in the words of the service.
  * @property {string} text What a filter looks at.
  */
 
@@ -40,7 +40,7 @@ export function rowOf(result) {
     gap: answer?.relative_gap ?? null,
     seconds: answer?.solver?.wall_s ?? null,
     reason,
-    text: `${name} ${status.replace("_", " ")} ${reason}`,
+    text: `${name} ${status.replace("_", " ")} ${readable(reason)}`,
   };
 }
 

@@ -2,6 +2,7 @@
 
 /** @type {[string, number][]} */
 const SECONDS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
+const MOST_DIGITS = 12;
 /** @type {[string, number][]} */
 const BYTES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 
@@ -42,10 +43,38 @@ export function roughly(value) {
 /**
  * Write bytes in the binary unit that suits them.
  * @param {number} value
+ * @param {number} [digits]
  */
-export function sized(value) {
+export function sized(value, digits = 3) {
   const found = BYTES.find(([, least]) => Math.abs(value) >= least);
-  return found ? `${significant(value / found[1], 3)} ${found[0]}` : `${value} B`;
+  return found ? `${significant(value / found[1], digits)} ${found[0]}` : `${value} B`;
+}
+
+const COUNTED = /(?<![\w.])((?:at least|to) )?(\d{4,}) bytes\b/g;
+
+/**
+ * Write the bytes in a message of the service, which are whole numbers there, in the units that suit them.
+ *
+ * Numbers that differ keep as many digits as tell them apart; what would be enough is not rounded to less.
+ * @param {string} text
+ */
+export function readable(text) {
+  const values = [...new Set(Array.from(text.matchAll(COUNTED), ([, , number]) => Number(number)))];
+  let digits = 3;
+  while (digits < MOST_DIGITS && new Set(values.map((value) => sized(value, digits))).size < values.length) digits += 1;
+  return text.replace(COUNTED, (_, asked = "", number) => `${asked}${sized(asked ? enough(Number(number), digits) : Number(number), digits)}`);
+}
+
+/**
+ * Give bytes that so many digits express exactly, at least as many as are needed.
+ * @param {number} needed
+ * @param {number} digits
+ */
+function enough(needed, digits) {
+  const unit = BYTES.find(([, least]) => needed >= least)?.[1];
+  if (!unit) return needed;
+  const step = unit * 10 ** (Math.floor(Math.log10(needed / unit)) + 1 - digits);
+  return Math.ceil(needed / step) * step;
 }
 
 /**

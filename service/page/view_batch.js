@@ -6,7 +6,7 @@ import { lines, open, resultsOf, states } from "./batch_follow.js";
 import { HEADINGS, amountOf, cellsOf, rowOf } from "./batch_rows.js";
 import { csv } from "./csv.js";
 import { fill, h, keepFocus, save } from "./dom.js";
-import { counted, moment, percent, roughly, seconds, significant } from "./format.js";
+import { counted, moment, percent, readable, roughly, seconds, significant } from "./format.js";
 import { Grid } from "./grid.js";
 import { matches } from "./sorting.js";
 
@@ -24,7 +24,7 @@ const COLUMNS = [
   { title: "Bound", width: "figure", value: (row) => row.bound, show: (row) => amountOf(row, row.bound) },
   { title: "Gap", width: "figure", value: (row) => row.gap, show: (row) => (row.gap === null ? "" : percent(row.gap)) },
   { title: "Time", width: "figure", value: (row) => row.seconds, show: (row) => (row.seconds === null ? "" : seconds(row.seconds)) },
-  { title: "Reason", width: "wider", value: (row) => row.reason || null, show: (row) => row.reason },
+  { title: "Reason", width: "wider", value: (row) => row.reason || null, show: (row) => readable(row.reason) },
 ];
 
 /**

@@ -5,6 +5,7 @@ import { json, why } from "./api.js";
 import { showAnswer } from "./answer.js";
 import { fill, h, keepFocus } from "./dom.js";
 import { follow } from "./follow.js";
+import { readable } from "./format.js";
 import { Live } from "./live.js";
 import { correct, sent } from "./view_home.js";
 
@@ -130,6 +131,6 @@ async function ended(page, body, job, candidate) {
  */
 export function failed(body, { failure }) {
   if (!failure) return fill(body, h("p", null, "The job was cancelled; it has no plan."));
-  const places = failure.errors.map((each) => h("li", null, h("code", null, each.pointer), " ", each.detail));
-  return fill(body, h("p", { class: "failure", role: "alert" }, `${failure.title}: ${failure.detail}.`), h("ul", null, places));
+  const places = failure.errors.map((each) => h("li", null, h("code", null, each.pointer), " ", readable(each.detail)));
+  return fill(body, h("p", { class: "failure", role: "alert" }, readable(`${failure.title}: ${failure.detail}.`)), h("ul", null, places));
 }

@@ -12,12 +12,13 @@ def other_limit(limit: NamedLimit, value: float) -> str:
     """Ask for another limit on a metric."""
     before: Any = limit.value
     verb, rounded = ("raise", at_least) if value > before else ("lower", at_most)
-    return f"{verb} {limit.name} from {_short(before)} to {rounded(value)}"
+    unit = " bytes" if limit.name.endswith("_bytes") else ""
+    return f"{verb} {limit.name} from {_short(before)}{unit} to {rounded(value)}{unit}"
 
 
 def more_memory(kind: str, limit: NamedLimit, needed: int) -> str:
     """Ask for larger devices of a kind."""
-    return f"take devices {quoted(kind)} with memory_bytes of at least {needed} instead of {limit.value}"
+    return f"take devices {quoted(kind)} with memory_bytes of at least {needed} bytes instead of {limit.value} bytes"
 
 
 def instead(what: str, number: int, before: Sequence[int]) -> str:

@@ -109,7 +109,7 @@ def _limit(place: Sequence[str | int], value: Any, words: str) -> NamedLimit:
 def _of_devices(problem: Problem) -> Iterator[NamedLimit]:
     for name in problem.cluster.kinds:
         device = problem.cluster.devices[name]
-        reserved = f", {device.reserve_bytes} of them reserved" if device.reserve_bytes else ""
+        reserved = f", {device.reserve_bytes} bytes of them reserved" if device.reserve_bytes else ""
         words = f"a device {quoted(name)} has {device.memory_bytes} bytes{reserved}"
         yield _limit(("cluster", "devices", name, MEMORY), device.memory_bytes, words)
 

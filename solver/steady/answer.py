@@ -162,8 +162,8 @@ def _too_large(menu: Menu) -> list[Finding]:
     return [
         Finding(
             limit="memory_bytes",
-            message=f"layer {names[layer]!r}: needs {least[layer]} bytes, {capacity} are allowed: short by "
-            f"{least[layer] - capacity}",
+            message=f"layer {names[layer]!r}: needs {least[layer]} bytes, {capacity} bytes are allowed: short by "
+            f"{least[layer] - capacity} bytes",
             layer=names[layer],
             needed=int(least[layer]),
             available=capacity,

@@ -75,6 +75,7 @@ def test_many_results_are_sorted_and_filtered(visit, many):
     assert first(page)[0] == f"v{MANY - 1}"
     sort(page, "Reason")
     assert first(page)[:2] == ["v3", "infeasible"] or first(page)[1] == "infeasible"
+    assert re.search(r"needs [\d.]+ [KMG]iB", first(page)[6])
     for title in ("Objective", "Bound", "Gap", "Time", "Status"):
         sort(page, title)
         expect(page.locator("th[aria-sort='ascending']")).to_have_text(title)

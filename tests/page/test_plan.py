@@ -103,6 +103,29 @@ def test_why_there_is_no_plan(home):
     expect(home.get_by_role("heading", name="No plan")).to_be_visible()
     expect(home.get_by_text("Limits in force:")).to_be_visible()
     expect(home.locator(".picture")).to_have_count(0)
+    expect(home.get_by_text("layer 'c': needs 2.79 GiB, node0:0 allows 954 MiB: short by 1.86 GiB")).to_be_visible()
+    expect(home.get_by_text("with memory_bytes of at least 2.80 GiB instead of 954 MiB")).to_be_visible()
+
+
+def test_bytes_in_messages_are_readable(home):
+    """Tests that bytes get units in which what differs stays apart and what is enough is not too little."""
+    messages = {
+        "needs 100000000000 bytes, 80000000000 bytes are allowed": "needs 93.1 GiB, 74.5 GiB are allowed",
+        "of at least 100000000000 bytes (d has 1024 bytes)": "of at least 93.2 GiB (d has 1.00 KiB)",
+        "of at least 85899345920 bytes": "of at least 80.0 GiB",
+        "from 16000000000 bytes to 16001000000 bytes": "from 14.901 GiB to 14.903 GiB",
+        "needs 1000001 bytes, 1000000 bytes are allowed": "needs 976.5635 KiB, 976.5625 KiB are allowed",
+        "2 bytes of gradient, 4096 microbatches": "2 bytes of gradient, 4096 microbatches",
+        "at least 1001 bytes, 1.5e+09 bytes": "at least 1001 B, 1.5e+09 bytes",
+    }
+    shown = home.evaluate(
+        """async (messages) => {
+          const { readable } = await import("/page/format.js");
+          return messages.map(readable);
+        }""",
+        list(messages),
+    )
+    assert shown == list(messages.values())
 
 
 def test_names_are_text(home):

@@ -43,21 +43,21 @@ def test_a_layer_that_is_too_large() -> None:
     finding = only_finding(small_problem(weighing(a=60, b=150), memory=100))
     assert numbers(finding) == (150, 100, 50, "bytes")
     assert (finding.limit, finding.layer, finding.device) == ("memory_bytes of gpu", "b", "node0:0")
-    assert finding.message == "layer 'b': needs 150 bytes, node0:0 allows 100: short by 50"
+    assert finding.message == "layer 'b': needs 150 bytes, node0:0 allows 100 bytes: short by 50 bytes"
 
 
 @pytest.mark.parametrize(
     ("memory", "limit", "change"),
     [
-        (100, None, "take devices with memory_bytes of at least 150 (gpu has 100)"),
-        (200, 100, "raise limits.peak_memory_bytes to at least 150"),
+        (100, None, "take devices with memory_bytes of at least 150 bytes (gpu has 100 bytes)"),
+        (200, 100, "raise limits.peak_memory_bytes to at least 150 bytes"),
         (
             100,
             100,
-            "raise limits.peak_memory_bytes to at least 150 and take devices with memory_bytes of at least 150 ",
+            "raise limits.peak_memory_bytes to at least 150 bytes and take devices with memory_bytes of at least 150 ",
         ),
-        (100, 160, "take devices with memory_bytes of at least 150 (gpu has 100)"),
-        (200, 1, "raise limits.peak_memory_bytes to at least 150"),
+        (100, 160, "take devices with memory_bytes of at least 150 bytes (gpu has 100 bytes)"),
+        (200, 1, "raise limits.peak_memory_bytes to at least 150 bytes"),
     ],
 )
 def test_what_would_do_for_a_layer_that_is_too_large(memory: int, limit: int | None, change: str) -> None:
@@ -87,7 +87,7 @@ def test_everything_that_a_layer_needs() -> None:
     )
     finding = only_finding(problem)
     assert numbers(finding) == (120, 119, 1, "bytes")
-    assert "3 of them reserved" in finding.message
+    assert "3 bytes of them reserved" in finding.message
 
 
 def test_a_group_that_is_too_large() -> None:
@@ -126,9 +126,9 @@ def test_too_much_in_all() -> None:
 @pytest.mark.parametrize(
     ("layers", "change"),
     [
-        (4, "take devices with memory_bytes of at least 160 (gpu has 100); or more ranks with other microbatches: "
-            "interleaved_1f1b on 2 ranks runs rounds of equal size, of at least 2 microbatches: 7 do not divide into 3 "
-            "rounds; the nearest numbers that work are 6 and 8"),
+        (4, "take devices with memory_bytes of at least 160 bytes (gpu has 100 bytes); or more ranks with other "
+            "microbatches: interleaved_1f1b on 2 ranks runs rounds of equal size, of at least 2 microbatches: 7 do not "
+            "divide into 3 rounds; the nearest numbers that work are 6 and 8"),
         (8, "at least 4 devices of this size, in 4 ranks"),
     ],
 )  # fmt: skip
@@ -138,16 +138,16 @@ def test_microbatches_that_leave_one_rank(layers: int, change: str) -> None:
     given: dict[str, Any] = {"schedule": "interleaved_1f1b", "num_microbatches": 7, "devices": 3}
     reason = why_not(small_problem(weighing(**sizes), memory=100, **given))
     (finding,) = reason.findings
-    assert finding.message == "all layers together need 160 bytes, 1 rank of 100 bytes has 100: short by 60"
+    assert finding.message == "all layers together need 160 bytes, 1 rank of 100 bytes has 100 bytes: short by 60 bytes"
     assert reason.smallest_change == change + " (a bound by total memory)"
 
 
 @pytest.mark.parametrize(
     ("sizes", "memory", "limit", "change"),
     [
-        ({"a": 60, "b": 60, "c": 60, "d": 60}, 200, 100, "raise limits.peak_memory_bytes to at least 120"),
+        ({"a": 60, "b": 60, "c": 60, "d": 60}, 200, 100, "raise limits.peak_memory_bytes to at least 120 bytes"),
         ({"a": 60, "b": 60, "c": 60, "d": 60}, 110, 100, "at least 3 devices of this size, in 3 stages"),
-        ({"a": 5, "b": 5}, 70, None, "take devices with memory_bytes of at least 75 (gpu has 70)"),
+        ({"a": 5, "b": 5}, 70, None, "take devices with memory_bytes of at least 75 bytes (gpu has 70 bytes)"),
     ],
 )
 def test_what_would_do_for_too_much_in_all(sizes: dict[str, int], memory: int, limit: int | None, change: str) -> None:

@@ -149,12 +149,12 @@ def test_in_the_words_and_numbers_of_the_user() -> None:
         ),
     ]
     assert [(change.words, change.size) for change in reason.changes] == [
-        ("raise limits.peak_memory_bytes from 100 to 120", pytest.approx(0.2)),
+        ("raise limits.peak_memory_bytes from 100 bytes to 120 bytes", pytest.approx(0.2)),
         ("take 3 stages instead of 2", pytest.approx(0.5)),
         ("raise limits.bottleneck_time_s from 2 to 3", pytest.approx(0.5)),
     ]
     assert all(change.smallest for change in reason.changes)
-    assert reason.smallest_change == "raise limits.peak_memory_bytes from 100 to 120"
+    assert reason.smallest_change == "raise limits.peak_memory_bytes from 100 bytes to 120 bytes"
 
 
 def test_the_times_in_words_are_long_enough() -> None:
@@ -179,7 +179,7 @@ def test_several_schedules_cannot_hold_it_together() -> None:
     reason = why_not(problem)
     assert reason.findings == ()
     assert {limit.name for limit in reason.core} == {"limits.peak_memory_bytes", "limits.bottleneck_time_s"}
-    assert reason.changes[0].words == "raise limits.peak_memory_bytes from 100 to 120"
+    assert reason.changes[0].words == "raise limits.peak_memory_bytes from 100 bytes to 120 bytes"
     assert why_not(small_problem(layers, schedule="gpipe", **given)).findings
 
 
@@ -303,6 +303,6 @@ def test_what_arithmetic_shows_has_a_core_and_verified_changes_too() -> None:
     reason = plan_problem(small_problem(layers, limits={"peak_memory_bytes": 100})).infeasibility
     assert reason is not None
     assert [finding.layer for finding in reason.findings] == ["a"]
-    assert reason.smallest_change == "raise limits.peak_memory_bytes to at least 150"
+    assert reason.smallest_change == "raise limits.peak_memory_bytes to at least 150 bytes"
     assert [limit.name for limit in reason.core] == ["limits.peak_memory_bytes"]
     assert [(change.pointer, change.to_value) for change in reason.changes] == [("/limits/peak_memory_bytes", 150)]

@@ -76,6 +76,18 @@ def test_too_little_memory(memory: int, limits: Json, limit: str, available: int
     assert (finding.limit, finding.stage, finding.device) == (limit, 0, "node0:0")
     assert (finding.needed, finding.available, finding.short_by) == (70, available, 70 - available)
     assert finding.unit == "bytes"
+    assert f"needs 70 bytes, {available} bytes are allowed: short by {70 - available} bytes" in finding.message
+
+
+def test_too_much_between_nodes() -> None:
+    """Tests that bytes are whole numbers in words too: 1234567 of a million."""
+    link = {"bandwidth_bytes_per_s": 1e9}
+    nodes = [{"name": name, "device": "gpu", "count": 1, "fabric": link, "uplink": link} for name in ("x", "y")]
+    layers = LAYERS | {"b": LAYERS["b"] | {"output_bytes": 1_234_567}}
+    problem = small_problem(layers, nodes=nodes, limits={"inter_node_bytes": 10**6})
+    (finding,) = findings(review(problem, "ab", "c"))
+    words = "inter_node_bytes is 1234567 bytes, the limit is 1000000 bytes: short by 234567 bytes"
+    assert (finding.message, finding.unit) == (words, "bytes")
 
 
 def test_too_slow() -> None:
