@@ -1,4 +1,7 @@
-// What a plan achieves: the value of the objective of its problem, and in which direction metrics are better.
+// What a plan achieves: the value of the objective of its problem, and how far it is from what another one does.
+//
+// Answers hold metrics, so a named objective is looked up there. They hold neither the value of a weighted sum nor how far
+// two plans are apart that a user picks, of two answers perhaps; the page has both from here alone.
 
 import { FIELDS, percent } from "./format.js";
 
@@ -57,13 +60,34 @@ export function moreIsBetter(field) {
 }
 
 /**
+ * Give how far a value is from another one, as a part of that: 0 where they are the same, null where the other one is 0.
+ * @param {number} value
+ * @param {number} other
+ */
+function apart(value, other) {
+  if (value === other || Math.abs(value - other) <= SAME * Math.abs(other)) return 0;
+  return other ? Math.abs((value - other) / other) : null;
+}
+
+/**
  * Say how far a value is from another one, and in which direction.
  * @param {number} value
  * @param {number} other
  * @param {boolean} more Whether more is better.
  */
 export function difference(value, other, more) {
-  if (value === other || Math.abs(value - other) <= SAME * Math.abs(other)) return "the same";
+  const far = apart(value, other);
+  if (far === 0) return "the same";
   const word = value > other === more ? "better" : "worse";
-  return other ? `${percent(Math.abs((value - other) / other))} ${word}` : word;
+  return far === null ? word : `${percent(far)} ${word}`;
+}
+
+/**
+ * Give how far a value is from another one with its sign, for those who look for it first; empty where that says nothing.
+ * @param {number} value
+ * @param {number} other
+ */
+export function signed(value, other) {
+  const far = apart(value, other);
+  return far ? `${value > other ? "+" : "−"}${percent(far)}` : "";
 }

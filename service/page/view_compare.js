@@ -5,7 +5,7 @@ import { Picture } from "./chart.js";
 import { fill, h, table } from "./dom.js";
 import { counted, metric, moment, percent, ranges, seconds, sized } from "./format.js";
 import { layerMoves, missing, placeMoves, recomputedOnly } from "./moves.js";
-import { METRICS, difference, moreIsBetter } from "./objective.js";
+import { METRICS, difference, moreIsBetter, signed } from "./objective.js";
 import { remembered } from "./remembered.js";
 import { choicesOf, isPoint, otherSide, plansOf, pointSide, sideOf } from "./sides.js";
 import { matches } from "./sorting.js";
@@ -219,6 +219,14 @@ function against(field, one, other) {
 }
 
 /**
+ * @param {number | null} one
+ * @param {number | null} other
+ */
+function change(one, other) {
+  return one === null || other === null ? "" : signed(other, one);
+}
+
+/**
  * @param {Side} one
  * @param {Side} other
  * @param {string[]} titles
@@ -228,7 +236,7 @@ function metricTable(one, other, titles) {
     const values = [one, other].map((side) => side.metrics[field] ?? null);
     const [left = null, right = null] = values;
     const texts = values.map((value) => (value === null ? "" : field in LOWER ? percent(value) : metric(field, value)));
-    return field in LOWER ? [name, ...texts, ...inPoints(left, right)] : [name, ...texts, signed(left, right), against(field, left, right)];
+    return field in LOWER ? [name, ...texts, ...inPoints(left, right)] : [name, ...texts, change(left, right), against(field, left, right)];
   });
   return table("Metrics", ["Metric", ...titles, "Change", "The right one is"], rows);
 }
@@ -243,16 +251,6 @@ function inPoints(one, other) {
   const points = `${(Math.abs(other - one) * 100).toFixed(1)} points`;
   if (points === "0.0 points") return ["", "the same"];
   return [`${other > one ? "+" : "−"}${points}`, `${points} ${other > one ? "worse" : "better"}`];
-}
-
-/**
- * Give the direction of a change as a sign, for those who look for it first.
- * @param {number | null} one
- * @param {number | null} other
- */
-function signed(one, other) {
-  if (one === null || other === null || !one || difference(other, one, true) === "the same") return "";
-  return `${other > one ? "+" : "−"}${percent(Math.abs((other - one) / one))}`;
 }
 
 /**

@@ -103,6 +103,25 @@ def test_very_many_candidates(visit, server, job):
     assert row(page, "Metrics", "Iteration time")[3] == "40.0 % worse"
 
 
+def test_how_far_values_are_apart(home):
+    """Tests both directions, rounding, and a reference of nothing, of which there are no percents."""
+    pairs = [[3, 2], [1, 2], [2 + 1e-12, 2], [0, 0], [5, 0]]
+    found = home.evaluate(
+        """async (pairs) => {
+          const { difference, signed } = await import("/page/objective.js");
+          return pairs.map(([value, other]) => [signed(value, other), difference(value, other, true)]);
+        }""",
+        pairs,
+    )
+    assert found == [
+        ["+50.0 %", "50.0 % better"],
+        ["−50.0 %", "50.0 % worse"],
+        ["", "the same"],
+        ["", "the same"],
+        ["", "better"],
+    ]
+
+
 def test_moves_between_plans(home):
     """Tests that neighbors which go the same way move together, and what is only in one of the two."""
     found = home.evaluate(
