@@ -10,8 +10,11 @@ from collections.abc import Awaitable, Callable, Collection
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig
+from dbos import error as errors
 
 from partita.service.jobs.parts import in_parts
+
+LOG = logging.getLogger("partita.service")
 
 APPLICATION, QUEUE, ENTRY = "partita", "solves", "solve"
 
@@ -23,6 +26,15 @@ POLL_S = 0.1
 
 Run = Callable[[str], Awaitable[None]]
 """Works on an entry until its job has ended; raises CancelledError where that is left to another worker."""
+
+
+class _Passing(logging.Handler):
+    """Hands what DBOS says to the log of the service; not that an entry was cancelled, which it takes for an error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand on a record."""
+        if not (record.exc_info and isinstance(record.exc_info[1], errors.DBOSAwaitedWorkflowCancelledError)):
+            LOG.handle(record)
 
 
 class Queue:
@@ -38,7 +50,9 @@ class Queue:
 
     def upgrade(self) -> None:
         """Bring the tables of the queue to this version."""
-        logging.getLogger("dbos").setLevel(logging.ERROR)
+        log = logging.getLogger("dbos")
+        log.setLevel(logging.ERROR)
+        log.handlers, log.propagate = [_Passing()], False
         address = self._engine.url.render_as_string(hide_password=False)
         DBOS.migrate(address)
 

@@ -114,7 +114,7 @@ def test_a_front_is_no_plan(napping):
 
 def test_cancel_ends_the_process_soon(tmp_path):
     """Tests that jobs that run, in the queue's turn or at once, and that wait can be cancelled, deaf as they may be."""
-    with doubled("loop", solves=1) as (_, client):
+    with doubled("loop", solves=1) as (process, client):
         for number, headers in enumerate((AT_ONCE, JSON)):
             path = tmp_path / str(number)
             job = ask(client, {"pid_file": str(path)}, headers).json()["id"]
@@ -127,6 +127,7 @@ def test_cancel_ends_the_process_soon(tmp_path):
             assert client.delete(f"/v1/plans/{waiting}").json()["state"] == "cancelled"
             assert client.delete(f"/v1/plans/{job}").json()["state"] == "cancelled"
             assert look(client, job)["state"] == "cancelled"
+    assert "Traceback" not in "".join(process.log)
 
 
 def test_a_full_queue_takes_no_more():

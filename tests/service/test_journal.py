@@ -127,3 +127,10 @@ def test_tracebacks_are_kept():
     assert "ValueError: reason" in line["exception"]
     text = TextLines().format(record)
     assert text.split("\n")[0].endswith("ERROR broken [one]") and "ValueError: reason" in text
+
+
+def test_errors_of_the_queue_are_lines_like_others(make_app, journal):
+    """Tests that what the queue's engine writes goes the way of all that is logged, once."""
+    make_app()
+    logging.getLogger("dbos").error("away")
+    assert [(line["logger"], line["message"]) for line in journal()] == [("dbos", "away")]
