@@ -24,7 +24,7 @@ from partita.solver.sweeping import WORTH_ANOTHER, Network
 from partita.solver.tools import Tools
 from partita.solver.warm_start import Frame
 
-TARGETS = (0.019, 0.01, 0.003, 0.0)
+TARGETS = (0.06, 0.019, 0.01, 0.003, 0.0)
 """How far below the best plan the bound is proven, step by step."""
 
 WEIGHINGS, GREED = 40, 30.0
