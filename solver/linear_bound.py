@@ -110,7 +110,7 @@ class LinearBound:
         with quiet():
             self._highs = highspy.Highs()
             self._highs.setOptionValue("output_flag", False)
-        for option, value in (("presolve", "off"), ("threads", 1), ("random_seed", 0)):
+        for option, value in (("presolve", "off"), ("parallel", "off"), ("random_seed", 0)):
             self._highs.setOptionValue(option, value)
         self._columns = np.arange(size, dtype=np.int32)
         for _ in range(size):
@@ -156,7 +156,7 @@ class LinearBound:
         solution = self._highs.getSolution()
         multipliers = self._usable(np.array(solution.row_dual)) * (self._scales[self._objective] / self._units)
         found = self._added_up(multipliers, 1.0, box)
-        bound = max(least, int(np.floor(found.bound)))
+        bound = max(least, int(np.ceil(found.bound)))
         if found.bound <= most < found.value + CLOSE * abs(found.value):
             for parts in PARTS:
                 bound = max(bound, self._in_whole_numbers(multipliers, parts, box))

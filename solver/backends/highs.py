@@ -57,6 +57,10 @@ class Highs:
         solver.deadline = deadline
         with quiet():
             solver.actualSolve(problem)
+            if problem.solverModel.getModelStatus() == highspy.HighsModelStatus.kNotset:
+                # In one process it refuses another number of threads than it had before.
+                highspy.Highs.resetGlobalScheduler(True)
+                solver.actualSolve(problem)
         model = problem.solverModel
         status, info = model.getModelStatus(), model.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
