@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from partita.solver.arrays import BoolArray, FloatArray, IntArray, Times
+from partita.solver.arrays import BoolArray, IntArray
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
@@ -27,14 +27,8 @@ from partita.solver.warm_start import Frame
 TARGETS = (0.06, 0.019, 0.01, 0.003, 0.0)
 """How far below the best plan the bound is proven, step by step."""
 
-WEIGHINGS, GREED = 40, 30.0
-"""Rounds of adjusting the weights of cuts, and how strongly these follow their lengths."""
-
 MOST_UNDECIDED = 4
 """Single ways that no cut rules out before the search gives up."""
-
-SAFETY = 1e-11
-"""By which fraction a weighted length in floating point must exceed what is allowed, to count as longer."""
 
 
 class Trials:
@@ -109,52 +103,6 @@ def networks_worth(size: int) -> int | None:
 
 class _Undecided(Exception):
     """Raised when cuts do not tell what is best: placement decides, which the program knows more about."""
-
-
-Way = TypeVar("Way")
-
-
-def weigh(
-    number: int,
-    most: int,
-    shortest: Callable[[FloatArray], tuple[float, Way]],
-    lengths: Callable[[Way], Times],
-    deadline: Deadline,
-) -> tuple[FloatArray, list[Way]]:
-    """Look for the weights of cuts whose mean is longest on its shortest way; stop where that is longer than ``most``.
-
-    Parameters
-    ----------
-    number
-        How many cuts there are.
-    shortest, lengths
-        Give the shortest way of the mean by some weights, and its length; the length of every cut on a way.
-
-    Returns
-    -------
-    array of shape (number,), list
-        The weights, and the ways that were the shortest ones of some weights.
-
-    Raises
-    ------
-    TimeOver
-        When the deadline passes.
-    """
-    weights: FloatArray = np.full(number, 1 / number)
-    longest, best = -np.inf, weights
-    ways = []
-    for _ in range(WEIGHINGS):
-        deadline.check()
-        length, way = shortest(weights)
-        if length > longest:
-            longest, best = length, weights
-        if length > most * (1 + SAFETY):
-            break
-        ways.append(way)
-        each = lengths(way)
-        weights = weights * np.exp(GREED * (each - each.max()) / max(most, 1))
-        weights = weights / weights.sum()
-    return best, ways
 
 
 Node = TypeVar("Node", bound=Network)

@@ -12,7 +12,7 @@ import highspy
 import numpy as np
 
 from partita.solver.arrays import FloatArray, IntArray
-from partita.solver.backends.quiet import quiet
+from partita.solver.backends.highs import relaxation
 
 IMPOSSIBLE = 2**62
 """The bound of a program without any solution, and the end of a row that has none."""
@@ -107,11 +107,7 @@ class LinearBound:
         self._low: IntArray = np.zeros(0, dtype=np.int64)
         self._high: IntArray = np.zeros(0, dtype=np.int64)
         self._units: FloatArray = np.zeros(0)
-        with quiet():
-            self._highs = highspy.Highs()
-            self._highs.setOptionValue("output_flag", False)
-        for option, value in (("presolve", "off"), ("parallel", "off"), ("random_seed", 0)):
-            self._highs.setOptionValue(option, value)
+        self._highs = relaxation()
         self._columns = np.arange(size, dtype=np.int32)
         for _ in range(size):
             self._highs.addVar(0.0, 0.0)

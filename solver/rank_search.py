@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from partita.solver.arrays import BoolArray, FloatArray, Times
-from partita.solver.branching import SAFETY, Search, weigh
+from partita.solver.branching import Search
 from partita.solver.deadline import Deadline
 from partita.solver.path_prices import price
 from partita.solver.pruning import Cutoffs, by_rank, prune, reach
 from partita.solver.rank_network import RankNetwork, TooManySteps
 from partita.solver.rank_sums import TwoTracks, two_tracks
 from partita.solver.sweeping import sweep
+from partita.solver.weighing import SAFETY, weigh
 
 WORTH_SHARPENING = 2_000
 """Steps of a network from which it is worth to count exactly how much longer recompute makes them."""

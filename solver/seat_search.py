@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from partita.solver.arrays import FloatArray
-from partita.solver.branching import SAFETY, Search, Trials, weigh
+from partita.solver.branching import Search, Trials
 from partita.solver.cuts import CutPool
 from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
@@ -20,6 +20,7 @@ from partita.solver.rank_network import TooManySteps
 from partita.solver.seat_network import SeatNetwork, Way
 from partita.solver.seat_space import SeatSpace, sweep_seats
 from partita.solver.warm_start import Frame
+from partita.solver.weighing import SAFETY, weigh
 
 MOST_NAMED = 50
 """Placements of a single way, equal in makespan, up to which each is tried."""

@@ -14,6 +14,16 @@ RELATIVE_RESOLUTION = 1e-6
 """Objectives closer than this fraction are one to HiGHS, whose rows hold to 1e-6."""
 
 
+def relaxation() -> highspy.Highs:
+    """Give HiGHS for a small linear program that is solved again and again."""
+    with quiet():
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+    for option, value in (("presolve", "off"), ("parallel", "off"), ("random_seed", 0)):
+        solver.setOptionValue(option, value)
+    return solver
+
+
 class _Stoppable(pulp.HiGHS):  # type: ignore[misc]
     """PuLP's HiGHS, which can be stopped from another thread: that takes ``solve`` in place of ``run``."""
 
