@@ -1,8 +1,8 @@
 """The exact search for plans of one number of stages (or of up to so many, where the front may be left out).
 
-Chains are searched rank by rank first, over shortest ways, or over positions where groups repeat. Then rounds: prune
-with the best plan known, solve the program for something better, measure what it found, add the path that decided its
-makespan as a cut. When nothing better is left, the best plan is proven.
+Chains are searched rank by rank first, over shortest ways, or over positions where many groups repeat. Then rounds:
+prune with the best plan known, solve the program for something better, measure what it found, add the path that decided
+its makespan as a cut. When nothing better is left, the best plan is proven.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from partita.solver.bounds import least_metrics
-from partita.solver.branching import Trials, networks_worth
+from partita.solver.branching import SMALL_PROGRAM, Trials, networks_worth
 from partita.solver.checks import InternalError
 from partita.solver.cuts import CutPool, starting_cuts
-from partita.solver.deadline import Deadline, EffortOver, TimeOver
+from partita.solver.deadline import Deadline, TimeOver
 from partita.solver.domains import Domains, any_stage, pinned, within_window, within_work
 from partita.solver.figures import MOST_TICKS
 from partita.solver.first_plans import FirstPlans
@@ -260,9 +260,6 @@ class Configuration:
                         break
             except Unsuited:
                 continue
-            except EffortOver:
-                if tools.backend is tools.tie_breaker:  # this was all that a tie is worth
-                    raise
             except TimeOver:
                 pass
             break
@@ -275,14 +272,15 @@ class Configuration:
         given = (tools.view, self._frame, pool, trials, self._cutoffs)
         searches: list[RankSearch | SeatSearch | PositionSearch] = []
         two = two_tracks(pipeline) is not None
+        long = two and size > SMALL_PROGRAM  # a short chain has few plans, which the others go through faster
         if tools.judge.metric == "iteration_time":
             if self._seats is not None:
                 searches.append(SeatSearch(self._seats, *given, networks_worth(size)))
-            if two:
+            if long:
                 searches.append(PositionSearch(*given))
             if two or (pipeline.one_each and not self.optional):
                 searches.append(RankSearch(*given, networks_worth(size)))
-        elif tools.judge.metric == "peak_memory" and two:
+        elif tools.judge.metric == "peak_memory" and long:
             searches.append(PositionSearch(*given, MEMORY, NODES_FOR_MEMORY))
         return searches
 
@@ -365,7 +363,7 @@ class Configuration:
         return judged, news
 
 
-NODES_FOR_MEMORY = 2_000
+NODES_FOR_MEMORY = 500
 """Nodes that the search over positions may look at for the least memory: a fixed effort, as it mostly breaks ties."""
 
 RANKS_SHARE = 0.8

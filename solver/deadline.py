@@ -18,10 +18,6 @@ class TimeOver(Exception):
     """Raised in the middle of a computation when the time is over."""
 
 
-class EffortOver(TimeOver):
-    """Raised when the effort is spent that a computation may take, however fast the machine is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Deadline:
     """A moment in time (``time.monotonic`` seconds) at which a search must have ended; ``stop``, once set, ends it."""

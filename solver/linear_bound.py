@@ -139,6 +139,8 @@ class LinearBound:
         most
             Solutions with more are of no interest.
         """
+        if (box.low > box.high).any():
+            return Relaxed(IMPOSSIBLE, None, box)
         least = int(box.low[self._objective])
         self._highs.changeColsBounds(len(self._columns), self._columns, box.low / self._scales, box.high / self._scales)
         self._highs.run()
@@ -189,8 +191,8 @@ class LinearBound:
         by = _rounded(multipliers * parts)
         by = by + _rounded(self._multipliers(self._left_by(by, parts).astype(np.float64) / parts) * parts)
         timed = self._rows[:, self._objective]
-        if timed.any():  # the column that is minimized must not be left with a price: it is large
-            largest = int(np.argmax(multipliers * timed))
+        largest = int(np.argmax(multipliers * timed))
+        if timed[largest]:  # the column that is minimized must not be left with a price: it is large
             by[largest] += int(self._left_by(by, parts)[self._objective]) // int(timed[largest])
         by = np.where((by > 0) & (self._low <= -IMPOSSIBLE) | (by < 0) & (self._high >= IMPOSSIBLE), 0, by)
         prices = self._left_by(by, parts)
@@ -200,7 +202,10 @@ class LinearBound:
 
     def _left_by(self, by: Any, parts: int) -> Any:
         """Give the price of every column in whole parts when rows are added up so."""
-        prices = -(by @ self._rows.astype(object))
+        prices = np.zeros(len(self._columns), dtype=object)
+        for row in np.flatnonzero(by).tolist():
+            (held,) = np.nonzero(self._rows[row])
+            prices[held] -= by[row] * self._rows[row, held].astype(object)
         prices[self._objective] += parts
         return prices
 

@@ -26,6 +26,9 @@ FRACTION = 1e-6
 MOST = 2**60
 """The largest value of a column."""
 
+MOST_COLUMNS = 1_000
+"""Columns of all positions beyond which a relaxation takes too long: it is solved some hundred times at first."""
+
 FINE = 10_000
 """Parts of the largest value that count as one of a column in floating point."""
 
@@ -70,7 +73,7 @@ class PositionProgram:
     Attributes
     ----------
     repeats
-        Whether groups repeat; there is nothing else where they do not.
+        Whether groups repeat, in few columns; there is nothing else where they do not.
     bound
         The program's relaxation.
     num_paths
@@ -94,8 +97,8 @@ class PositionProgram:
         arrays = [prices.work, prices.least, *(each for parts, _, _ in weights for _, each in parts)]
         low, high = window
         found = Repetition.find(int(low[1:-1].min()), int(high[1:-1].max()), arrays)
-        self.repeats = found is not None
-        if found is None:
+        self.repeats = found is not None and self._inner * found.columns <= MOST_COLUMNS
+        if found is None or not self.repeats:
             return
         self._repetition = found
         self._first = 2 + self._ranks
@@ -149,7 +152,10 @@ class PositionProgram:
         return int(self._prices.lengths(self._paths, starts).max())
 
     def divisions(self, relaxed: Relaxed) -> Iterator[Division]:
-        """Give the ways to divide a box in which a solution has fractions: for every total, repetition and place."""
+        """Give the ways to divide a box in which a solution has fractions: for every total, repetition and place.
+
+        Both parts of a way are smaller than the box, even where rounding puts the solution outside of it.
+        """
         box, values = relaxed.box, relaxed.values
         assert values is not None, "only where there is a solution"
         columns = self._repetition.columns
@@ -157,14 +163,16 @@ class PositionProgram:
             value = float(values[column])
             below = int(np.floor(value))
             more = value - below
-            if FRACTION < more < 1 - FRACTION:
+            if FRACTION < more < 1 - FRACTION and box.low[column] <= below < box.high[column]:
                 yield Division(column, (box.below(column, below), box.above(column, below + 1)), (more, 1 - more))
         for place in range(self._first + 1, len(values), columns):
-            shares = values[place : place + columns - 1]
-            if shares.max() < 1 - FRACTION:
-                so_far = np.cumsum(shares)[:-1]
+            (left,) = np.nonzero(box.high[place : place + columns - 1])
+            shares = values[place + left]
+            if len(left) > 1 and shares.max() < 1 - FRACTION:
+                so_far = np.clip(np.cumsum(shares)[:-1], FRACTION, 1 - FRACTION)
                 last = int(np.minimum(so_far, 1 - so_far).argmax())
-                yield self._at_places(box, place, last + 1, (1 - float(so_far[last]), float(so_far[last])))
+                count = int(left[last]) + 1
+                yield self._at_places(box, place, count, (1 - float(so_far[last]), float(so_far[last])))
 
     def halves(self, box: Box) -> Division | None:
         """Divide a box where it is widest; None for a single plan."""

@@ -14,11 +14,11 @@ import numpy as np
 from partita.solver.arrays import IntArray
 from partita.solver.branching import Trials
 from partita.solver.cuts import CutPool
-from partita.solver.deadline import Deadline, EffortOver
+from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
 from partita.solver.linear_bound import Box, Relaxed
 from partita.solver.path_prices import price
-from partita.solver.position_program import FRACTION, MAKESPAN, Division, PositionProgram
+from partita.solver.position_program import FRACTION, MAKESPAN, MEMORY, MOST, Division, PositionProgram
 from partita.solver.program.placement import one_placement
 from partita.solver.pruning import Cutoffs, reach
 from partita.solver.rank_network import Unsuited
@@ -30,6 +30,12 @@ TRIED = 50
 
 REPORTED = 64
 """Nodes after which the bound is given, and a plan is sought straight away."""
+
+PROMISING = {MAKESPAN: 0.02, MEMORY: 0.05}
+"""The largest gap after so many nodes with which the search goes on, by what is minimized.
+
+Where it is larger fractions gain much over whole groups, and the other searches are faster.
+"""
 
 KNOWN = 4
 """Divisions of a kind after which their gain is foretold from those before."""
@@ -111,20 +117,22 @@ class PositionSearch:
         Raises
         ------
         TimeOver
-            When the deadline passes; ``EffortOver`` when so many nodes were looked at.
+            When the deadline passes.
         Unsuited
-            Where no groups repeat, or the program does not tell what is best.
+            Where no groups repeat or the makespan may be anything, where the program does not tell what is best, and
+            where it would take too long: after so many nodes, or where the bound is still far away after the first.
         """
         instance, most = self._view.instance, best - resolution(best)
         usual = two_tracks(self._frame.pipeline) is not None and not self._frame.optional
         if not usual or not one_placement(instance.topology) or instance.ways.choosable:
             raise Unsuited
         cutoffs = self._allowed(most)
-        assert cutoffs.makespan is not None
+        if cutoffs.makespan is None or 2 * best > MOST:  # a sum that is kept may leave more than can be counted
+            raise Unsuited
         frame = self._frame if self._objective == MAKESPAN else self._frame.within(most)
         window = reach(self._view, frame, cutoffs, self._pool, deadline)
         if window is None:
-            yield best
+            yield most + 1
             return
         paths, prices = price(self._view, self._pool, *window)
         rest = cutoffs.bottleneck, self._objective, cutoffs.makespan
@@ -136,8 +144,9 @@ class PositionSearch:
             root = program.root((max(0, bound - self._step), 2 * best), (0, self._frame.capacity))
         else:
             root = program.root((0, cutoffs.makespan), (bound, 2 * best))
-        tree = _Tree(program, lambda starts: self._measured(program, window, starts), best, resolution, self._step)
-        yield from tree.search(root, self._most_nodes, deadline)
+        given = best, resolution, self._step, deadline
+        tree = _Tree(program, lambda starts: self._measured(program, window, starts), *given)
+        yield from tree.search(root, self._most_nodes)
 
     def _measured(self, program: PositionProgram, window: tuple[IntArray, IntArray], starts: IntArray) -> int:
         """Measure a plan, and add its path to the program if it is news; give the best objective known."""
@@ -163,7 +172,8 @@ class _Tree:
         By how much a plan must be better to count.
     step
         How much more than the column that is minimized an objective is.
-
+    deadline
+        When ``TimeOver`` is raised.
     """
 
     def __init__(
@@ -173,29 +183,35 @@ class _Tree:
         best: int,
         resolution: Callable[[int], int],
         step: int,
+        deadline: Deadline,
     ) -> None:
-        self._program, self._measure = program, measure
+        self._program, self._measure, self._deadline = program, measure, deadline
         self._best, self._resolution, self._step = best, resolution, step
         self._gains = _Gains()
         self._measured: set[bytes] = set()
         self._useless = 0
 
-    def search(self, root: Box, most_nodes: int | None, deadline: Deadline) -> Iterator[int]:
-        """Give better and better bounds on the objective, at last that of the best plan."""
+    def search(self, root: Box, most_nodes: int | None) -> Iterator[int]:
+        """Give better and better bounds on the objective, at last that no plan is better than the best one."""
         waiting, numbers = [_Node(int(root.low[self._program.objective]), 0, 0, root)], count()
         for seen in count():
             node = heappop(waiting) if waiting else None
             if node is None or node.bound > self._most:
                 break
-            if seen == most_nodes:
-                raise EffortOver
+            bound = node.bound + self._step
             if seen % REPORTED == 0:
-                yield min(self._best, node.bound + self._step)
+                yield bound
+            if seen == most_nodes or (seen == REPORTED and not self._promising(bound)):
+                raise Unsuited
+            if seen % REPORTED == 0:
                 self._dive(node.box)
-            deadline.check()
             for least, box in self._visit(node, tries=seen < TRIED):
                 heappush(waiting, _Node(least, node.above - 1, next(numbers), box))
-        yield self._best
+        yield self._most + self._step + 1
+
+    def _promising(self, bound: int) -> bool:
+        """Tell whether a bound is near the best plan."""
+        return self._best - bound <= PROMISING[self._program.objective] * self._best
 
     @property
     def _most(self) -> int:
@@ -216,6 +232,7 @@ class _Tree:
 
     def _relaxed(self, box: Box, bound: int) -> Relaxed:
         """Bound the plans in a box of which something is proven."""
+        self._deadline.check()
         found = self._program.bound.solve(box, self._most)
         return found if found.bound >= bound else Relaxed(bound, found.values, found.box)
 

@@ -27,7 +27,7 @@ def small_problem(
     model: Json | None = None,
     constraints: Json | None = None,
     limits: Json | None = None,
-    objective: str | Sequence[str] = "iteration_time",
+    objective: str | Sequence[str] | Mapping[str, float] = "iteration_time",
     search: Json | None = None,
     scenarios: Sequence[Json] = (),
     over_scenarios: str = "expected",

@@ -2,6 +2,8 @@
 
 from itertools import product
 from random import Random
+from threading import Event
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -9,15 +11,18 @@ import pytest
 from oracle.interval_plans import configuration_of, interval_plans
 from oracle.small import session_of, small_problem
 from partita.models.problem import Problem
+from partita.solver import configuration as configurations
+from partita.solver import position_search
 from partita.solver.arrays import IntArray
 from partita.solver.bounds import least_objective
 from partita.solver.branching import Trials
 from partita.solver.configuration import Configuration
-from partita.solver.deadline import Deadline, EffortOver
-from partita.solver.linear_bound import IMPOSSIBLE, Box, LinearBound
+from partita.solver.deadline import Deadline, TimeOver
+from partita.solver.linear_bound import IMPOSSIBLE, Box, LinearBound, Relaxed
+from partita.solver.path_prices import price
 from partita.solver.planner import plan_problem
 from partita.solver.plans import Judged, PlanPool
-from partita.solver.position_program import MAKESPAN, MEMORY
+from partita.solver.position_program import MAKESPAN, MEMORY, PositionProgram
 from partita.solver.position_search import PositionSearch
 from partita.solver.rank_network import Unsuited
 from partita.solver.rank_search import RankSearch
@@ -73,18 +78,32 @@ def drawn(seed: int, objective: str) -> Drawn | None:
     return (random, plans, configuration, every) if every else None
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the search go on however far the bound is from the best plan."""
+    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: 1.0, MEMORY: 1.0})
+
+
+def search_from(
+    configuration: Configuration, cuts: IntArray, start: Judged, most_nodes: int | None = None
+) -> PositionSearch:
+    """Give the search that knows one plan."""
+    tools, pool = configuration.tools, configuration._pool
+    assert pool is not None
+    trials = Trials(tools, pool, start, ())
+    trials.measure([(cuts, start.plan.location)])
+    column = MEMORY if tools.judge.metric == "peak_memory" else MAKESPAN
+    return PositionSearch(tools.view, configuration._frame, pool, trials, configuration._cutoffs, column, most_nodes)
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("objective", ["iteration_time", "peak_memory"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_bound_is_the_optimum(seed: int, objective: str) -> None:
     """Tests that the search proves the best plan of intervals, starting from any plan, and nothing more."""
     random, plans, configuration, every = first_drawn(seed, lambda each: drawn(each, objective))
     cuts, start = random.choice(every)
-    tools, pool, frame = configuration.tools, configuration._pool, configuration._frame
-    assert pool is not None
-    trials = Trials(tools, pool, start, ())
-    trials.measure([(cuts, start.plan.location)])
-    column = MAKESPAN if objective == "iteration_time" else MEMORY
-    search = PositionSearch(tools.view, frame, pool, trials, configuration._cutoffs, column)
+    search, tools = search_from(configuration, cuts, start), configuration.tools
     least = least_objective(tools.judge, configuration.num_stages)
     bounds = list(search.prove(start.objective, least, tools.backend.resolution, Deadline.after(60)))
     optimum = min(each.objective for _, each in every)
@@ -94,9 +113,11 @@ def test_the_bound_is_the_optimum(seed: int, objective: str) -> None:
     assert bounds[-1] == optimum
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("kind", TWO_EACH)
 def test_a_plan_comes_from_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that chains of equal layers are proven without a search rank by rank, also for ties."""
+    """Tests that long chains of equal layers are proven without a search rank by rank, also for ties."""
+    monkeypatch.setattr(configurations, "SMALL_PROGRAM", -1)
     monkeypatch.setattr(RankSearch, "prove", lambda *given: pytest.fail("the search over positions was enough"))
     layers = {"first": {"forward_s": 2.0}} | {f"block{number}": {"forward_s": 1.0} for number in range(12)}
     for each in layers.values():
@@ -147,17 +168,83 @@ def test_what_it_does_not_suit(kind: str) -> None:
         list(search.prove(best.objective, 0, tools.backend.resolution, Deadline.after(60)))
 
 
-def test_effort() -> None:
-    """Tests that a search with few nodes says that it was not enough."""
+@pytest.mark.parametrize("most_nodes", [1, None])
+def test_giving_up(most_nodes: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a search with few nodes, or with a bound that stays far away, leaves the rest to others."""
     _, _, configuration, every = first_drawn(7, lambda each: drawn(each, "iteration_time"))
-    tools, pool = configuration.tools, configuration._pool
-    assert pool is not None
-    worst = max(every, key=lambda each: each[1].objective)[1]
-    search = PositionSearch(
-        tools.view, configuration._frame, pool, Trials(tools, pool, worst, ()), configuration._cutoffs, most_nodes=1
+    monkeypatch.setattr(position_search, "REPORTED", 1)
+    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: -1.0 if most_nodes is None else 1.0})
+    cuts, worst = max(every, key=lambda each: each[1].objective)
+    search, bounds = search_from(configuration, cuts, worst, most_nodes), []
+    with pytest.raises(Unsuited):
+        bounds += search.prove(worst.objective, 0, configuration.tools.backend.resolution, Deadline.after(60))
+
+
+@pytest.mark.parametrize("kind", TWO_EACH)
+def test_others_go_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that what the search gives up is proven by others, and ties are broken as well; short chains at once."""
+    layers = {f"block{number}": {"forward_s": 1.0, "backward_s": 2.0, "weight_bytes": 10} for number in range(12)}
+    layers |= {"heavy": {"forward_s": 0.0, "backward_s": 0.0, "weight_bytes": 25}}
+    problem = small_problem(
+        layers, devices=2, schedule=kind, num_stages=4, num_microbatches=4, search={"candidates": 3}
     )
-    with pytest.raises(EffortOver):
-        list(search.prove(worst.objective, 0, tools.backend.resolution, Deadline.after(60)))
+    monkeypatch.setattr(configurations, "SMALL_PROGRAM", -1)
+    known = plan_problem(problem)
+    monkeypatch.setattr(position_search, "REPORTED", 1)
+    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: -1.0, MEMORY: -1.0})
+    given_up = plan_problem(problem)
+    monkeypatch.setattr(configurations, "SMALL_PROGRAM", 150)
+    monkeypatch.setattr(PositionSearch, "prove", lambda *given: pytest.fail("the chain is short"))
+    short = plan_problem(problem)
+    for answer in (given_up, short):
+        assert answer.status == known.status == "optimal"
+        assert [each.metrics for each in answer.candidates] == [each.metrics for each in known.candidates]
+
+
+@pytest.mark.usefixtures("patient")
+def test_ties_of_a_sum_in_which_time_counts_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that ties are broken where a weighted sum leaves more time than can be counted."""
+    monkeypatch.setattr(configurations, "SMALL_PROGRAM", -1)
+    layers = {f"block{number}": {"forward_s": 1.0, "backward_s": 2.0, "weight_bytes": 10} for number in range(12)}
+    objective = {"iteration_time_s": 1e-12, "peak_memory_bytes": 1.0}
+    training = {"schedule": "interleaved_1f1b", "num_stages": 4, "num_microbatches": 4}
+    answer = plan_problem(small_problem(layers, devices=2, objective=objective, **training))
+    assert answer.status == "optimal"
+    assert answer.candidates[0].metrics.peak_memory_bytes == 60
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("seed", range(10))
+def test_a_coarse_resolution(seed: int) -> None:
+    """Tests that plans which differ by less than counts are not said to be impossible."""
+    _, _, configuration, every = first_drawn(seed, lambda each: drawn(each, "iteration_time"))
+    optimum = min(each.objective for _, each in every)
+    cuts, start = min(
+        (each for each in every if each[1].objective > optimum), key=lambda each: each[1].objective, default=every[0]
+    )
+    search = search_from(configuration, cuts, start)
+    bounds = list(search.prove(start.objective, 0, lambda value: value - optimum + 1, Deadline.after(60)))
+    assert bounds[-1] <= optimum
+
+
+@pytest.mark.usefixtures("patient")
+def test_it_stops_between_two_relaxations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a search that is asked to stop does not solve another relaxation."""
+    _, _, configuration, every = first_drawn(7, lambda each: drawn(each, "iteration_time"))
+    stop, solved, solve = Event(), [], LinearBound.solve
+
+    def counted(program: LinearBound, box: Box, most: int) -> Relaxed:
+        solved.append(most)
+        if len(solved) == 3:
+            stop.set()
+        return solve(program, box, most)
+
+    monkeypatch.setattr(LinearBound, "solve", counted)
+    cuts, worst = max(every, key=lambda each: each[1].objective)
+    search, now = search_from(configuration, cuts, worst), monotonic()
+    with pytest.raises(TimeOver):
+        list(search.prove(worst.objective, 0, configuration.tools.backend.resolution, Deadline(now, now + 60, stop)))
+    assert len(solved) == 3
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -184,6 +271,30 @@ def test_forms_of_a_position(seed: int) -> None:
                 value = found.constant(each) + found.rises(each) @ form
                 assert (value == each[..., position]).all()
     assert sorted(met) == list(range(low, high + 1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_divisions_make_boxes_smaller(seed: int) -> None:
+    """Tests that both parts of a box are smaller, wherever rounding puts the solution of its relaxation."""
+    random, _, configuration, _ = first_drawn(seed, lambda each: drawn(each, "iteration_time"))
+    view, frame, pool = configuration.tools.view, configuration._frame, configuration._pool
+    assert pool is not None
+    low, high = np.zeros(frame.num_stages + 1, dtype=np.int64), np.full(frame.num_stages + 1, view.size)
+    low[-1], high[0] = view.size, 0
+    prices = price(view, pool, low, high)[1]
+    program = PositionProgram(view, frame, (low, high), prices, None, MAKESPAN, 10**9)
+    assert program.repeats
+    box, numbers = program.root((0, 10**9), (0, 10**9)), np.random.default_rng(seed)
+    while True:
+        values = box.low + numbers.uniform(-0.3, 1.3, len(box.low)) * (box.high - box.low)
+        divisions = list(program.divisions(Relaxed(0, values, box)))
+        for division in divisions:
+            assert min(division.moved) > 0
+            sizes = [(part.high - part.low + 1).astype(object).prod() for part in division.parts]
+            assert min(sizes) > 0 and max(sizes) < (box.high - box.low + 1).astype(object).prod()
+        if not divisions:
+            break
+        box = random.choice(random.choice(divisions).parts)
 
 
 def test_no_repetition() -> None:
@@ -227,6 +338,20 @@ def test_bounds_hold(seed: int) -> None:
         parts = box.below(column, value), box.above(column, value + 1)
         kept = [program.solve(part, most).bound for part in parts if (part.low <= part.high).all()]
         assert min(kept) <= min(within.values(), default=IMPOSSIBLE)
+
+
+def test_what_is_known_already() -> None:
+    """Tests that a bound is kept that no row gives, though it is as close as can be to what it should exceed."""
+    program = LinearBound(1, np.array([1, 100]))
+    program.add(np.array([[1, 0], [-5, 1]]), np.array([0, 0]), np.array([1, IMPOSSIBLE]))
+    assert program.solve(Box(np.array([0, 1000]), np.array([1, 10_000])), 1000).bound == 1000
+
+
+def test_an_empty_box() -> None:
+    """Tests that a column without any value leaves no solution."""
+    program = LinearBound(0, np.array([100, 1]))
+    program.add(np.array([[1, -5]]), np.array([0]), np.array([IMPOSSIBLE]))
+    assert program.solve(Box(np.array([0, 2]), np.array([1000, 1])), 10).bound == IMPOSSIBLE
 
 
 def test_a_tie_is_exact() -> None:
