@@ -363,7 +363,7 @@ class Configuration:
         return judged, news
 
 
-NODES_FOR_MEMORY = 500
+NODES_FOR_MEMORY = 2_000
 """Nodes that the search over positions may look at for the least memory: a fixed effort, as it mostly breaks ties."""
 
 RANKS_SHARE = 0.8

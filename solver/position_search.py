@@ -31,8 +31,8 @@ TRIED = 50
 REPORTED = 64
 """Nodes after which the bound is given, and a plan is sought straight away."""
 
-PROMISING = {MAKESPAN: 0.02, MEMORY: 0.05}
-"""The largest gap after so many nodes with which the search goes on, by what is minimized.
+PROMISING = {MAKESPAN: {8: 0.1, REPORTED: 0.02}, MEMORY: {REPORTED: 0.05}}
+"""The largest gap with which the search goes on, by what is minimized and after how many nodes.
 
 Where it is larger fractions gain much over whole groups, and the other searches are faster.
 """
@@ -201,7 +201,7 @@ class _Tree:
             bound = node.bound + self._step
             if seen % REPORTED == 0:
                 yield bound
-            if seen == most_nodes or (seen == REPORTED and not self._promising(bound)):
+            if seen == most_nodes or not self._promising(bound, seen):
                 raise Unsuited
             if seen % REPORTED == 0:
                 self._dive(node.box)
@@ -209,9 +209,10 @@ class _Tree:
                 heappush(waiting, _Node(least, node.above - 1, next(numbers), box))
         yield self._most + self._step + 1
 
-    def _promising(self, bound: int) -> bool:
-        """Tell whether a bound is near the best plan."""
-        return self._best - bound <= PROMISING[self._program.objective] * self._best
+    def _promising(self, bound: int, seen: int) -> bool:
+        """Tell whether a bound is near enough to the best plan after so many nodes."""
+        gap = PROMISING[self._program.objective].get(seen, np.inf)
+        return self._best - bound <= gap * self._best
 
     @property
     def _most(self) -> int:

@@ -81,7 +81,7 @@ def drawn(seed: int, objective: str) -> Drawn | None:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search go on however far the bound is from the best plan."""
-    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: 1.0, MEMORY: 1.0})
+    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: {}, MEMORY: {}})
 
 
 def search_from(
@@ -173,7 +173,7 @@ def test_giving_up(most_nodes: int | None, monkeypatch: pytest.MonkeyPatch) -> N
     """Tests that a search with few nodes, or with a bound that stays far away, leaves the rest to others."""
     _, _, configuration, every = first_drawn(7, lambda each: drawn(each, "iteration_time"))
     monkeypatch.setattr(position_search, "REPORTED", 1)
-    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: -1.0 if most_nodes is None else 1.0})
+    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: {1: -1.0} if most_nodes is None else {}})
     cuts, worst = max(every, key=lambda each: each[1].objective)
     search, bounds = search_from(configuration, cuts, worst, most_nodes), []
     with pytest.raises(Unsuited):
@@ -191,7 +191,7 @@ def test_others_go_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configurations, "SMALL_PROGRAM", -1)
     known = plan_problem(problem)
     monkeypatch.setattr(position_search, "REPORTED", 1)
-    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: -1.0, MEMORY: -1.0})
+    monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: {1: -1.0}, MEMORY: {1: -1.0}})
     given_up = plan_problem(problem)
     monkeypatch.setattr(configurations, "SMALL_PROGRAM", 150)
     monkeypatch.setattr(PositionSearch, "prove", lambda *given: pytest.fail("the chain is short"))
