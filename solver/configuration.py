@@ -240,7 +240,7 @@ class Configuration:
         deadline: Deadline,
         on_bound: Callable[[int], None],
     ) -> bool:
-        """Search rank by rank where that is possible, once for every best plan; tell whether it was."""
+        """Search over ranks or positions where that is possible, once for every best plan; tell whether it was."""
         tools, judge = self.tools, self.tools.judge
         this = best.signature, len(excluded)
         if self._pool is None or not tools.tactics.pruning or not judge.groups.total_order:

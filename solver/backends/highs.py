@@ -1,4 +1,4 @@
-"""HiGHS behind PuLP, as the independent check of CP-SAT. It computes in floating point."""
+"""HiGHS: behind PuLP as the independent check of CP-SAT, and for small linear programs. It computes in floats."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,10 @@ RELATIVE_RESOLUTION = 1e-6
 
 
 def relaxation() -> highspy.Highs:
-    """Give HiGHS for a small linear program that is solved again and again."""
+    """Give HiGHS for a small linear program that is solved again and again.
+
+    It gets no number of threads: it would refuse to solve where the process has begun with another one.
+    """
     with quiet():
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)

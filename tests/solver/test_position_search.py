@@ -175,9 +175,9 @@ def test_giving_up(most_nodes: int | None, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(position_search, "REPORTED", 1)
     monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: {1: -1.0} if most_nodes is None else {}})
     cuts, worst = max(every, key=lambda each: each[1].objective)
-    search, bounds = search_from(configuration, cuts, worst, most_nodes), []
+    search = search_from(configuration, cuts, worst, most_nodes)
     with pytest.raises(Unsuited):
-        bounds += search.prove(worst.objective, 0, configuration.tools.backend.resolution, Deadline.after(60))
+        list(search.prove(worst.objective, 0, configuration.tools.backend.resolution, Deadline.after(60)))
 
 
 @pytest.mark.parametrize("kind", TWO_EACH)
