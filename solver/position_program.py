@@ -15,6 +15,7 @@ from partita.solver.linear_bound import IMPOSSIBLE, Box, LinearBound, Relaxed
 from partita.solver.path_prices import Paths, Prices
 from partita.solver.pruning import memory_limits
 from partita.solver.repetition import Repetition
+from partita.solver.unsuited import Unsuited
 from partita.solver.warm_start import Frame
 
 MAKESPAN, MEMORY = 0, 1
@@ -74,12 +75,15 @@ class PositionProgram:
     ----------
     objective
         The column that is minimized.
-    repeats
-        Whether groups repeat, in few columns; there is nothing else where they do not.
     bound
         The program's relaxation.
     num_paths
         How many paths of the pool it knows.
+
+    Raises
+    ------
+    Unsuited
+        Where no groups repeat, or positions take too many columns.
     """
 
     def __init__(
@@ -99,9 +103,8 @@ class PositionProgram:
         arrays = [prices.work, prices.least, *(each for parts, _, _ in limits for _, each in parts)]
         low, high = window
         found = Repetition.find(int(low[1:-1].min()), int(high[1:-1].max()), arrays)
-        self.repeats = found is not None and self._inner * found.columns <= MOST_COLUMNS
-        if found is None or not self.repeats:
-            return
+        if found is None or self._inner * found.columns > MOST_COLUMNS:
+            raise Unsuited
         self._repetition = found
         self._first = 2 + self._ranks
         self._num_columns = self._first + self._inner * found.columns

@@ -21,8 +21,8 @@ from partita.solver.path_prices import price
 from partita.solver.position_program import FRACTION, MAKESPAN, MEMORY, MOST, Division, PositionProgram
 from partita.solver.program.placement import one_placement
 from partita.solver.pruning import Cutoffs, reach
-from partita.solver.rank_network import Unsuited
 from partita.solver.rank_sums import two_tracks
+from partita.solver.unsuited import Unsuited
 from partita.solver.warm_start import Frame
 
 TRIED = 50
@@ -149,8 +149,6 @@ class PositionSearch:
         paths, prices = price(self._view, self._pool, *window)
         rest = cutoffs.bottleneck, self._objective, cutoffs.makespan
         program = PositionProgram(self._view, self._frame, window, prices, *rest)
-        if not program.repeats:
-            raise Unsuited
         program.add_paths(paths)
         if self._objective == MAKESPAN:
             root = program.root((max(0, bound - self._step), 2 * best), (0, self._frame.capacity))
