@@ -19,9 +19,9 @@ from partita.solver.local_search import learn, stages_of
 from partita.solver.plans import Judged, Plan
 from partita.solver.program.placement import one_placement
 from partita.solver.pruning import Cutoffs
-from partita.solver.rank_network import TooManySteps
 from partita.solver.sweeping import WORTH_ANOTHER, Network
 from partita.solver.tools import Tools
+from partita.solver.unsuited import TooManySteps
 from partita.solver.warm_start import Frame
 
 TARGETS = (0.06, 0.019, 0.01, 0.003, 0.0)

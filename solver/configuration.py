@@ -26,13 +26,13 @@ from partita.solver.position_program import MEMORY
 from partita.solver.position_search import PositionSearch
 from partita.solver.program.builder import Limits, Request, Setting, StageProgram
 from partita.solver.pruning import Cutoffs, most_work, prune
-from partita.solver.rank_network import Unsuited
 from partita.solver.rank_search import RankSearch
 from partita.solver.rank_sums import two_tracks
 from partita.solver.seat_search import SeatSearch
 from partita.solver.seat_space import SeatSpace, seat_space
 from partita.solver.targets import WEIGHTED
 from partita.solver.tools import Tools
+from partita.solver.unsuited import Unsuited
 from partita.solver.upper_bounds import longest_time
 from partita.solver.warm_start import Frame
 
@@ -240,7 +240,7 @@ class Configuration:
         deadline: Deadline,
         on_bound: Callable[[int], None],
     ) -> bool:
-        """Search rank by rank where that is possible, once for every best plan; tell whether it was."""
+        """Search over ranks or positions where that is possible, once for every best plan; tell whether it was."""
         tools, judge = self.tools, self.tools.judge
         this = best.signature, len(excluded)
         if self._pool is None or not tools.tactics.pruning or not judge.groups.total_order:

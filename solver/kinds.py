@@ -14,9 +14,9 @@ from partita.solver.grouping import Groups
 from partita.solver.intervals import Ending, IntervalView
 from partita.solver.local_search import stages_of
 from partita.solver.plans import Judge, Plan
-from partita.solver.rank_network import TooManySteps
 from partita.solver.seat_space import SeatSpace
 from partita.solver.topology import Topology
+from partita.solver.unsuited import TooManySteps
 from partita.solver.warm_start import Frame, Price, smallest_maximum
 
 Start = tuple[IntArray, IntArray]

@@ -152,6 +152,7 @@ class LinearBound:
         if status != highspy.HighsModelStatus.kOptimal:
             return Relaxed(least, None, box)
         solution = self._highs.getSolution()
+        values = np.array(solution.col_value) * self._scales
         multipliers = self._usable(np.array(solution.row_dual)) * (self._scales[self._objective] / self._units)
         found = self._added_up(multipliers, 1.0, box)
         bound = max(least, int(np.ceil(found.bound)))
@@ -160,7 +161,6 @@ class LinearBound:
                 bound = max(bound, self._in_whole_numbers(multipliers, parts, box))
                 if bound > most:
                     break
-        values = np.array(solution.col_value) * self._scales
         return Relaxed(bound, values, box if bound > most else self._tightened(found, most, box))
 
     def _usable(self, multipliers: FloatArray) -> FloatArray:
@@ -226,9 +226,9 @@ class LinearBound:
         price = np.abs(found.prices)
         steps = np.minimum(np.divide(spare, price, out=np.full_like(price, 2.0**61), where=price > 0), 2.0**61)
         whole = np.floor(steps + NEGLIGIBLE).astype(np.int64)
-        fixed = self._scales > 1  # large columns follow from the others
-        high = np.where((found.prices > 0) & ~fixed, np.minimum(box.high, box.low + whole), box.high)
-        low = np.where((found.prices < 0) & ~fixed, np.maximum(box.low, box.high - whole), box.low)
+        large = self._scales > 1  # they follow from the others
+        high = np.where((found.prices > 0) & ~large, np.minimum(box.high, box.low + whole), box.high)
+        low = np.where((found.prices < 0) & ~large, np.maximum(box.low, box.high - whole), box.low)
         return Box(low, high)
 
 

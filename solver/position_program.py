@@ -15,6 +15,7 @@ from partita.solver.linear_bound import IMPOSSIBLE, Box, LinearBound, Relaxed
 from partita.solver.path_prices import Paths, Prices
 from partita.solver.pruning import memory_limits
 from partita.solver.repetition import Repetition
+from partita.solver.unsuited import Unsuited
 from partita.solver.warm_start import Frame
 
 MAKESPAN, MEMORY = 0, 1
@@ -72,12 +73,17 @@ class PositionProgram:
 
     Attributes
     ----------
-    repeats
-        Whether groups repeat, in few columns; there is nothing else where they do not.
+    objective
+        The column that is minimized.
     bound
         The program's relaxation.
     num_paths
         How many paths of the pool it knows.
+
+    Raises
+    ------
+    Unsuited
+        Where no groups repeat, or positions take too many columns.
     """
 
     def __init__(
@@ -93,22 +99,21 @@ class PositionProgram:
         self._view, self._frame, self._window, self._prices = view, frame, window, prices
         self._ranks, self._inner, self._size = frame.pipeline.num_ranks, frame.num_stages - 1, view.size
         self.objective, self.num_paths = objective, 0
-        weights = self._memory_rows() + self._busy_rows(busiest)
-        arrays = [prices.work, prices.least, *(each for parts, _, _ in weights for _, each in parts)]
+        limits = self._memory_rows() + self._busy_rows(busiest)
+        arrays = [prices.work, prices.least, *(each for parts, _, _ in limits for _, each in parts)]
         low, high = window
         found = Repetition.find(int(low[1:-1].min()), int(high[1:-1].max()), arrays)
-        self.repeats = found is not None and self._inner * found.columns <= MOST_COLUMNS
-        if found is None or not self.repeats:
-            return
+        if found is None or self._inner * found.columns > MOST_COLUMNS:
+            raise Unsuited
         self._repetition = found
         self._first = 2 + self._ranks
-        size = self._first + self._inner * found.columns
-        scales = np.ones(size, dtype=np.int64)
+        self._num_columns = self._first + self._inner * found.columns
+        scales = np.ones(self._num_columns, dtype=np.int64)
         scales[[MAKESPAN, MEMORY]] = max(1, most // FINE), max(1, frame.capacity // FINE)
         self.bound = LinearBound(objective, scales)
         self._add_order()
         self._add_totals()
-        for parts, column, limit in weights:
+        for parts, column, limit in limits:
             row, constant = self._sum(parts)
             if column is not None:
                 row[column] -= 1
@@ -116,7 +121,7 @@ class PositionProgram:
 
     def root(self, makespan: tuple[int, int], memory: tuple[int, int]) -> Box:
         """Give the box of all plans, for the least and the largest makespan and memory."""
-        low = np.zeros(self._first + self._inner * self._repetition.columns, dtype=np.int64)
+        low = np.zeros(self._num_columns, dtype=np.int64)
         high = np.ones_like(low)
         for column, (least, most) in ((MAKESPAN, makespan), (MEMORY, memory)):
             low[column], high[column] = least, min(most, MOST)
@@ -136,7 +141,7 @@ class PositionProgram:
         constant = before.sum(axis=2) @ repetition.constant(prices.work)
         constant += new.transfers.sum(axis=2) @ repetition.constant(prices.least)
         constant += new.passes[:, :, -1] @ prices.work[:, -1] - new.passes[:, :, 0] @ prices.work[:, 0]
-        rows = np.zeros((len(always), self._first + self._inner * repetition.columns), dtype=np.int64)
+        rows = np.zeros((len(always), self._num_columns), dtype=np.int64)
         rows[:, MAKESPAN] = 1
         rows[:, self._first :] = -each.reshape(len(always), self._inner * repetition.columns)
         self.bound.add(rows, always + constant, np.full(len(always), IMPOSSIBLE))
@@ -201,7 +206,7 @@ class PositionProgram:
     def _sum(self, parts: Sequence[tuple[int, IntArray]]) -> tuple[IntArray, int]:
         """Give the row that adds up what arrays by position have where stages start, and the constant part of it."""
         columns = self._repetition.columns
-        row = np.zeros(self._first + self._inner * columns, dtype=np.int64)
+        row = np.zeros(self._num_columns, dtype=np.int64)
         constant = 0
         for stage, by_position in parts:
             if stage in (0, self._inner + 1):
@@ -234,7 +239,7 @@ class PositionProgram:
     def _add_totals(self) -> None:
         """Count the groups of every rank."""
         position = np.arange(self._size + 1)
-        everything = np.zeros(self._first + self._inner * self._repetition.columns, dtype=np.int64)
+        everything = np.zeros(self._num_columns, dtype=np.int64)
         for rank, stages in enumerate(self._frame.pipeline.stages_of):
             row, constant = self._sum(_within(stages, position))
             row[2 + rank] = -1
@@ -242,17 +247,17 @@ class PositionProgram:
             self._add(row, -constant, -constant)
         self._add(everything, self._size, self._size)
 
-    def _busy_rows(self, busiest: int | None) -> list["_Weight"]:
+    def _busy_rows(self, busiest: int | None) -> list["_Limit"]:
         """Bound how long ranks compute."""
         if busiest is None:
             return []
         return [(_within(stages, self._view.compute), None, busiest) for stages in self._frame.pipeline.stages_of]
 
-    def _memory_rows(self) -> list["_Weight"]:
+    def _memory_rows(self) -> list["_Limit"]:
         """Let the memory be at least what every rank holds at every moment, apart from what several layers share."""
         received, pipeline = self._view.received_from_others(), self._frame.pipeline
         sent = np.diff(pipeline.rank_of, prepend=-1, append=-1) != 0  # across the start of every stage, and the end
-        found: list[_Weight] = []
+        found: list[_Limit] = []
         for rank, stages in enumerate(pipeline.stages_of):
             for limit in memory_limits(self._view, self._frame, rank):
                 parts = []
@@ -263,7 +268,7 @@ class PositionProgram:
         return found
 
 
-_Weight = tuple[list[tuple[int, IntArray]], int | None, int]
+_Limit = tuple[list[tuple[int, IntArray]], int | None, int]
 """What arrays have where stages start, together; the column that this must not exceed, and by how much."""
 
 

@@ -21,8 +21,8 @@ from partita.solver.path_prices import price
 from partita.solver.position_program import FRACTION, MAKESPAN, MEMORY, MOST, Division, PositionProgram
 from partita.solver.program.placement import one_placement
 from partita.solver.pruning import Cutoffs, reach
-from partita.solver.rank_network import Unsuited
 from partita.solver.rank_sums import two_tracks
+from partita.solver.unsuited import Unsuited
 from partita.solver.warm_start import Frame
 
 TRIED = 50
@@ -46,7 +46,19 @@ MOST_USELESS = 200
 
 @dataclass(order=True, slots=True)
 class _Node:
-    """A box that is left, with what is proven of it; of equal ones the deepest comes first."""
+    """A box that is left, with what is proven of it; of equal ones the deepest comes first.
+
+    Attributes
+    ----------
+    bound
+        The least that a plan in it can have in the column that is minimized.
+    above
+        Minus the number of boxes that it was divided from.
+    number
+        Tells nodes apart, in the order in which they were made.
+    box
+        Where its plans are.
+    """
 
     bound: int
     above: int
@@ -137,8 +149,6 @@ class PositionSearch:
         paths, prices = price(self._view, self._pool, *window)
         rest = cutoffs.bottleneck, self._objective, cutoffs.makespan
         program = PositionProgram(self._view, self._frame, window, prices, *rest)
-        if not program.repeats:
-            raise Unsuited
         program.add_paths(paths)
         if self._objective == MAKESPAN:
             root = program.root((max(0, bound - self._step), 2 * best), (0, self._frame.capacity))
@@ -224,7 +234,7 @@ class _Tree:
         relaxed = self._relaxed(node.box, node.bound)
         while relaxed.bound <= self._most and relaxed.values is not None:
             divisions, starts = list(self._program.divisions(relaxed)), self._program.starts(relaxed.values)
-            if divisions and not tries and not self._promises(starts):
+            if divisions and not tries and not self._looks_better(starts):
                 return self._divided(relaxed, divisions)
             if not self._learned(starts):
                 return self._divided(relaxed, divisions)
@@ -248,7 +258,7 @@ class _Tree:
             nearest = min(divisions, key=lambda each: min(each.moved))
             relaxed = self._relaxed(nearest.parts[int(nearest.moved[1] < nearest.moved[0])], 0)
 
-    def _promises(self, starts: IntArray) -> bool:
+    def _looks_better(self, starts: IntArray) -> bool:
         """Tell whether a plan is better than the best one as far as all cuts know."""
         return self._program.objective == MAKESPAN and self._program.makespan(starts) <= self._most
 

@@ -18,6 +18,7 @@ from partita.solver.deadline import Deadline
 from partita.solver.path_prices import Paths, Prices
 from partita.solver.rank_sums import Corridor, Limit
 from partita.solver.saving_times import NEVER, SavingTimes
+from partita.solver.unsuited import TooManySteps
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +104,6 @@ BATCH = 4_000_000
 
 MOST_STEPS = 4_000_000
 """Steps of a rank, possible or not, up to which a network is made."""
-
-
-class Unsuited(Exception):
-    """Raised by a search that another one should take the place of."""
-
-
-class TooManySteps(Unsuited):
-    """Raised in place of a network that would be too large."""
 
 
 class RankNetwork:

@@ -9,9 +9,10 @@ from partita.solver.branching import Search
 from partita.solver.deadline import Deadline
 from partita.solver.path_prices import price
 from partita.solver.pruning import Cutoffs, by_rank, prune, reach
-from partita.solver.rank_network import RankNetwork, TooManySteps
+from partita.solver.rank_network import RankNetwork
 from partita.solver.rank_sums import TwoTracks, two_tracks
 from partita.solver.sweeping import sweep
+from partita.solver.unsuited import TooManySteps
 from partita.solver.weighing import SAFETY, weigh
 
 WORTH_SHARPENING = 2_000

@@ -14,8 +14,9 @@ import numpy as np
 from partita.solver.arrays import BoolArray, IntArray, Times
 from partita.solver.deadline import Deadline
 from partita.solver.kind_prices import KindPaths, KindPrices
-from partita.solver.rank_network import BATCH, TooManySteps
+from partita.solver.rank_network import BATCH
 from partita.solver.seats import Seating
+from partita.solver.unsuited import TooManySteps
 
 
 @dataclass(frozen=True, slots=True)

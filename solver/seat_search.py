@@ -16,9 +16,9 @@ from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
 from partita.solver.kind_prices import KindPaths
 from partita.solver.pruning import Cutoffs
-from partita.solver.rank_network import TooManySteps
 from partita.solver.seat_network import SeatNetwork, Way
 from partita.solver.seat_space import SeatSpace, sweep_seats
+from partita.solver.unsuited import TooManySteps
 from partita.solver.warm_start import Frame
 from partita.solver.weighing import SAFETY, weigh
 

@@ -11,10 +11,10 @@ from partita.solver.deadline import Deadline
 from partita.solver.intervals import IntervalView
 from partita.solver.kind_prices import KindPaths, prices_by_kind, views_by_kind
 from partita.solver.pruning import Cutoffs, Window, fitting, prune
-from partita.solver.rank_network import TooManySteps
 from partita.solver.seat_network import SeatNetwork
 from partita.solver.seats import Seating
 from partita.solver.sweeping import Ruling, sweep_by
+from partita.solver.unsuited import TooManySteps
 from partita.solver.warm_start import NO_LIMIT, Frame
 
 MOST_EXACT, MOST_STEPS = 1_000_000, 6_000_000

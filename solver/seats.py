@@ -12,8 +12,8 @@ import numpy as np
 
 from partita.solver.arrays import BoolArray, IntArray
 from partita.solver.deadline import Deadline
-from partita.solver.rank_network import TooManySteps
 from partita.solver.topology import Topology
+from partita.solver.unsuited import TooManySteps
 
 MOST_TURNS = 100_000
 """Turns of all ranks up to which seats are listed."""

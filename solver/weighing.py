@@ -76,7 +76,10 @@ def weigh(
             weights = weights * np.exp(GREED * (each - each.max()) / max(most, 1))
             weights = weights / weights.sum()
             continue
-        best_of_known, reachable = known.weights()
+        found = known.weights()
+        if found is None:
+            break
+        best_of_known, reachable = found
         if reachable <= most and reachable - longest <= ENOUGH * (most - longest):
             break
         weights = CAUTION * best + (1 - CAUTION) * best_of_known
@@ -96,8 +99,11 @@ class _Known:
         """Add a way by its length for every cut, shape (number,)."""
         self._lengths.append(np.asarray(lengths / self._scale))
 
-    def weights(self) -> tuple[FloatArray, float]:
-        """Give the weights whose mean is longest on the shortest of these ways, and its length there."""
+    def weights(self) -> tuple[FloatArray, float] | None:
+        """Give the weights whose mean is longest on the shortest of these ways, and its length there.
+
+        None where rounding keeps them from being found.
+        """
         if self._solver is None:
             size = len(self._columns)
             self._solver = relaxation()
@@ -109,6 +115,8 @@ class _Known:
             self._solver.addRow(0.0, highspy.kHighsInf, len(row), self._columns, row)
         self._lengths = []
         self._solver.run()
+        if self._solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
         values = np.array(self._solver.getSolution().col_value)
         weights = np.maximum(values[1:], 0)
         return weights / weights.sum(), float(values[0]) * self._scale

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from partita.service.api.answering import admitted
-from partita.service.api.job_calls import stored_answer
+from partita.service.api.job_calls import CandidateNumber, stored_answer
 from partita.service.charts.names import CHARTS, Themes, charts_of
 from partita.service.problem_document import NOT_DRAWABLE, NOT_FOUND, Refusal, places
 from partita.service.refusals import logged_refusal
@@ -14,7 +14,6 @@ from partita.service.solving.drawing import chart_body
 from partita.service.solving.outcomes import Answered, Refused
 from partita.service.solving.work import Task
 
-Place = Annotated[int, Query(ge=1, le=1_000_000)]
 Scenario = Annotated[str | None, Query(max_length=1000)]
 
 
@@ -27,7 +26,7 @@ def routes_of(kind: Literal["plan", "frontier"]) -> APIRouter:
         request: Request,
         job: str,
         name: str,
-        candidate: Place = 1,
+        candidate: CandidateNumber = 1,
         scenario: Scenario = None,
         theme: Themes = "light",
     ) -> Response:

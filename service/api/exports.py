@@ -1,12 +1,12 @@
 """GET /v1/plans/{job}/export/{format}, and the same of fronts: a plan of a job as a text for another program."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from partita.service.api.answering import admitted
-from partita.service.api.job_calls import stored_answer
+from partita.service.api.job_calls import CandidateNumber, stored_answer
 from partita.service.problem_document import NOT_EXPORTABLE, NOT_FOUND, Refusal, places
 from partita.service.refusals import logged_refusal
 from partita.service.reports.formats import FORMATS
@@ -14,15 +14,13 @@ from partita.service.solving.exporting import export_body
 from partita.service.solving.outcomes import Answered, Refused
 from partita.service.solving.work import Task
 
-Place = Annotated[int, Query(ge=1, le=1_000_000)]
-
 
 def routes_of(kind: Literal["plan", "frontier"]) -> APIRouter:
     """Make the route of one kind of job."""
     router = APIRouter(include_in_schema=False)
 
     @router.get(f"/v1/{kind}s/{{job}}/export/{{format}}", operation_id=f"export_{kind}")
-    async def export(request: Request, job: str, format: str, candidate: Place = 1) -> Response:
+    async def export(request: Request, job: str, format: str, candidate: CandidateNumber = 1) -> Response:
         """Write a plan of an answer, or of a point of a front, for another program."""
         chosen = FORMATS.get(format)
         if chosen is None:

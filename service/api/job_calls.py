@@ -4,8 +4,9 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator
+from typing import Annotated
 
-from fastapi import Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
@@ -46,6 +47,9 @@ FULL_S = 30
 """When to try again while the queue is full."""
 
 PATHS: dict[str, str] = {"plan": "/v1/plans", "frontier": "/v1/frontiers"}
+
+CandidateNumber = Annotated[int, Query(ge=1, le=1_000_000)]
+"""Which candidate of an answer, or point of a front, a call is about, from 1."""
 
 
 async def ask(request: Request, kind: TaskKind, include_problem: bool) -> Response:

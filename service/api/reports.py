@@ -1,12 +1,10 @@
 """GET /v1/plans/{job}/report, and the same of fronts: what an answer says, in words."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from partita.service.api.answering import admitted
-from partita.service.api.job_calls import stored_answer
+from partita.service.api.job_calls import CandidateNumber, stored_answer
 from partita.service.refusals import logged_refusal
 from partita.service.solving.outcomes import Answered
 from partita.service.solving.reporting import report_body
@@ -16,7 +14,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/v1/plans/{job}/report", operation_id="report_plan")
-async def report(request: Request, job: str, candidate: Annotated[int, Query(ge=1, le=1_000_000)] = 1) -> Response:
+async def report(request: Request, job: str, candidate: CandidateNumber = 1) -> Response:
     """Tell what the answer of a job says."""
     stored = await stored_answer(request, "plan", job, "ask for it")
     if isinstance(stored, Response):

@@ -21,7 +21,8 @@ LOG = logging.getLogger("partita.service")
 TICK_S = 0.2
 BEATS = 5
 """Signs of life within the time after which a worker counts as gone."""
-IDLE_S, MEND_S, CLEAR_S = 5.0, 60.0, 3600.0
+IDLE_S, MEND_S, CLEAR_S = 10.0, 60.0, 3600.0
+"""How often it looks for entries that nobody here works on, for what does not agree, and for what is old."""
 
 
 class Keeper:

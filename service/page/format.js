@@ -2,7 +2,6 @@
 
 /** @type {[string, number][]} */
 const SECONDS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
-const MOST_DIGITS = 12;
 /** @type {[string, number][]} */
 const BYTES = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
 
@@ -50,6 +49,7 @@ export function sized(value, digits = 3) {
   return found ? `${significant(value / found[1], digits)} ${found[0]}` : `${value} B`;
 }
 
+const MOST_DIGITS = 12; // numbers of bytes that are one to so many digits are shown as one
 const COUNTED = /(?<![\w.])((?:at least|to) )?(\d{4,}) bytes\b/g;
 
 /**

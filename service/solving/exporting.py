@@ -35,16 +35,16 @@ def write_export(body: bytes) -> Answered | Refused:
     found = asked.answer or asked.front
     assert found is not None and found.problem is not None, "the caller gives one of them, with its problem"
     if isinstance(found, Front):
-        whole, parts, rest, plans = "front", "points", "/plan", tuple(point.plan for point in found.points)
+        whole, parts, below, plans = "front", "points", "/plan", tuple(point.plan for point in found.points)
     else:
-        whole, parts, rest, plans = "answer", "candidates", "", found.candidates
+        whole, parts, below, plans = "answer", "candidates", "", found.candidates
     if asked.candidate > len(plans):
         detail = f"the {whole} has {len(plans)} {parts}, and no number {asked.candidate}"
         return Refused("invalid_input", InvalidInput.at(f"/{parts}", detail, str(asked.candidate), "missing").faults)
     try:
         text = EXPORTS[asked.format](found.problem, plans[asked.candidate - 1])
     except InvalidInput as error:
-        plan = f"/{parts}/{asked.candidate - 1}{rest}"
-        faults = (replace(fault, pointer=place_in_answer(fault.pointer, plan)) for fault in error.faults)
+        place = f"/{parts}/{asked.candidate - 1}{below}"
+        faults = (replace(fault, pointer=place_in_answer(fault.pointer, place)) for fault in error.faults)
         return Refused("invalid_input", tuple(faults))
     return Answered(text.encode())

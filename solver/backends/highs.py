@@ -1,4 +1,4 @@
-"""HiGHS behind PuLP, as the independent check of CP-SAT. It computes in floating point."""
+"""HiGHS: behind PuLP as the independent check of CP-SAT, and for small linear programs. It computes in floats."""
 
 from collections.abc import Callable
 
@@ -13,9 +13,15 @@ from partita.solver.program.scale import Scale, floating
 RELATIVE_RESOLUTION = 1e-6
 """Objectives closer than this fraction are one to HiGHS, whose rows hold to 1e-6."""
 
+AS_BEFORE = 0
+"""Asks for as many threads as HiGHS had before in this process, where it refuses another number."""
+
 
 def relaxation() -> highspy.Highs:
-    """Give HiGHS for a small linear program that is solved again and again."""
+    """Give HiGHS for a small linear program that is solved again and again.
+
+    It gets no number of threads: it would refuse to solve where the process has begun with another one.
+    """
     with quiet():
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
@@ -55,22 +61,21 @@ class Highs:
 
     def solve(self, problem: pulp.LpProblem, deadline: Deadline, on_bound: Callable[[float], None]) -> Outcome:
         """Solve a problem within the deadline, judging by HiGHS's own status and bound: PuLP 3 gives neither."""
-        solver = _Stoppable(
-            msg=False,
-            timeLimit=max(0.01, deadline.remaining),
-            threads=self._workers,
-            gapRel=0.0,
-            presolve="off",
-            log_to_console=False,
-            random_seed=self._seed,
-        )
-        solver.deadline = deadline
-        with quiet():
-            solver.actualSolve(problem)
-            if problem.solverModel.getModelStatus() == highspy.HighsModelStatus.kNotset:
-                # In one process it refuses another number of threads than it had before.
-                highspy.Highs.resetGlobalScheduler(True)
+        for threads in (self._workers, AS_BEFORE):
+            solver = _Stoppable(
+                msg=False,
+                timeLimit=max(0.01, deadline.remaining),
+                threads=threads,
+                gapRel=0.0,
+                presolve="off",
+                log_to_console=False,
+                random_seed=self._seed,
+            )
+            solver.deadline = deadline
+            with quiet():
                 solver.actualSolve(problem)
+            if problem.solverModel.getModelStatus() != highspy.HighsModelStatus.kNotset:
+                break
         model = problem.solverModel
         status, info = model.getModelStatus(), model.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible

@@ -66,7 +66,7 @@ def test_what_was_given_without_a_word_is_done(tmp_path):
         assert client.get(second).json()["state"] == "queued"
         given = "UPDATE workflow_status SET status = 'PENDING', executor_id = (SELECT slot FROM workers)"
         assert rows(database, f"{given} WHERE workflow_uuid = ? AND status = 'ENQUEUED' RETURNING 1", job)
-        until(lambda: client.get(second).json()["state"] == "succeeded", 30)
+        until(lambda: client.get(second).json()["state"] == "succeeded", 60)
 
 
 def rows(database, statement, *values):

@@ -24,9 +24,9 @@ from partita.solver.planner import plan_problem
 from partita.solver.plans import Judged, PlanPool
 from partita.solver.position_program import MAKESPAN, MEMORY, PositionProgram
 from partita.solver.position_search import PositionSearch
-from partita.solver.rank_network import Unsuited
 from partita.solver.rank_search import RankSearch
 from partita.solver.repetition import Repetition
+from partita.solver.unsuited import Unsuited
 from strategies import first_drawn
 
 TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
@@ -175,9 +175,9 @@ def test_giving_up(most_nodes: int | None, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(position_search, "REPORTED", 1)
     monkeypatch.setattr(position_search, "PROMISING", {MAKESPAN: {1: -1.0} if most_nodes is None else {}})
     cuts, worst = max(every, key=lambda each: each[1].objective)
-    search, bounds = search_from(configuration, cuts, worst, most_nodes), []
+    search = search_from(configuration, cuts, worst, most_nodes)
     with pytest.raises(Unsuited):
-        bounds += search.prove(worst.objective, 0, configuration.tools.backend.resolution, Deadline.after(60))
+        list(search.prove(worst.objective, 0, configuration.tools.backend.resolution, Deadline.after(60)))
 
 
 @pytest.mark.parametrize("kind", TWO_EACH)
@@ -283,7 +283,6 @@ def test_divisions_make_boxes_smaller(seed: int) -> None:
     low[-1], high[0] = view.size, 0
     prices = price(view, pool, low, high)[1]
     program = PositionProgram(view, frame, (low, high), prices, None, MAKESPAN, 10**9)
-    assert program.repeats
     box, numbers = program.root((0, 10**9), (0, 10**9)), np.random.default_rng(seed)
     while True:
         values = box.low + numbers.uniform(-0.3, 1.3, len(box.low)) * (box.high - box.low)

@@ -17,11 +17,11 @@ from partita.solver.kind_prices import KindPaths
 from partita.solver.planner import plan_problem
 from partita.solver.plans import Judged, PlanPool
 from partita.solver.pruning import Cutoffs
-from partita.solver.rank_network import TooManySteps
 from partita.solver.seat_network import SeatNetwork, Way
 from partita.solver.seat_search import SeatSearch
 from partita.solver.seats import Seating
 from partita.solver.tools import Counters
+from partita.solver.unsuited import TooManySteps
 from strategies import first_drawn
 
 LATER = Deadline.after(3600)

@@ -8,7 +8,7 @@ import pytest
 
 from partita.solver.arrays import FloatArray, IntArray
 from partita.solver.deadline import Deadline, TimeOver
-from partita.solver.weighing import ENOUGH, SAFETY, weigh
+from partita.solver.weighing import ENOUGH, ROUNDS, SAFETY, weigh
 
 Found = tuple[FloatArray, list[int]]
 
@@ -42,21 +42,20 @@ def test_two_cuts(seed: int) -> None:
     weights, _ = weighed(ways, less)
     assert (ways @ weights).min() > less * (1 + SAFETY)
     most = int(best * 1.1) + 1
-    weights, met = weighed(ways, most)
+    weights, _ = weighed(ways, most)
     reached = float((ways @ weights).min())
     assert best - reached <= ENOUGH * (most - reached) + 1
-    assert set(met) <= set(range(len(ways)))
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_many_cuts(seed: int) -> None:
-    """Tests that weights are shares, and that no way is shorter than the mean says."""
+    """Tests that weights are shares, and that no more of them are tried than are worth it."""
     random = Random(seed)
     ways = np.array([[random.randint(1, 10**9) for _ in range(40)] for _ in range(60)])
     weights, met = weighed(ways, 10**9)
     assert weights.sum() == pytest.approx(1)
     assert (weights >= 0).all()
-    assert len(met) <= 40
+    assert len(met) <= ROUNDS
 
 
 def test_time() -> None:
