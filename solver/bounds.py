@@ -51,7 +51,7 @@ def least_metric(judge: Judge, num_stages: int, metric: str) -> int:
     if metric == "bottleneck_time":
         return load
     microbatches = instance.microbatches
-    once = int(figures.time(instance.factors.step_s)) * instance.trains
+    once = figures.step(instance)
     once += least_reduction(instance, figures, instance.num_ranks(num_stages))
     sent = _least_latency(judge, num_stages)
     if schedule.chunks > 1 or schedule.splits:

@@ -135,8 +135,7 @@ class Search(ABC, Generic[Node]):
         self._most_networks = most_networks
         self._view, self._frame, self._pool = view, frame, pool
         self._trials, self._allowed = trials, allowed
-        instance = view.instance
-        self._step = int(view.figures.time(instance.factors.step_s)) if instance.trains else 0
+        self._step = view.figures.step(view.instance)
         self._best = self._sought = 0
         self._seen: set[bytes] = set()
 

@@ -288,8 +288,8 @@ class Configuration:
         """Give the largest makespan and bottleneck of plans with an objective up to so much, None for any."""
         judge, limits = self.tools.judge, self._limits(most)
         makespan = limits.iteration
-        if makespan is not None and judge.instance.trains:
-            makespan -= int(judge.figures.time(judge.instance.factors.step_s))
+        if makespan is not None:
+            makespan -= judge.figures.step(judge.instance)
         if limits.makespan is not None:
             makespan = limits.makespan if makespan is None else min(makespan, limits.makespan)
         return Cutoffs(makespan, limits.bottleneck)

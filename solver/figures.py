@@ -108,6 +108,10 @@ class Figures:
         """Give a time of the problem in the unit of these figures."""
         return seconds if self.tick is None else round(seconds / self.tick)
 
+    def step(self, instance: Instance) -> int:
+        """Give the ticks of the optimizer's step; 0 where nothing is trained."""
+        return int(self.time(instance.factors.step_s)) if instance.trains else 0
+
     def seconds(self, time: float) -> float:
         """Give a time in this unit as seconds."""
         return time if self.tick is None else time * self.tick

@@ -112,9 +112,7 @@ class PositionSearch:
         self._view, self._frame, self._pool = view, frame, pool
         self._trials, self._allowed = trials, allowed
         self._objective, self._most_nodes = objective, most_nodes
-        instance = view.instance
-        timed = instance.trains and objective == MAKESPAN
-        self._step = int(view.figures.time(instance.factors.step_s)) if timed else 0
+        self._step = view.figures.step(view.instance) if objective == MAKESPAN else 0
 
     def prove(self, best: int, bound: int, resolution: Callable[[int], int], deadline: Deadline) -> Iterator[int]:
         """Give better and better bounds on the objective, up to that of the best plan if time allows.

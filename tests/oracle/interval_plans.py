@@ -1,15 +1,53 @@
-"""All plans of intervals of a small problem with one number of stages, judged one by one."""
+"""Random chains on one node, and all plans of intervals of such a problem, judged one by one."""
 
+from collections.abc import Sequence
 from itertools import combinations
+from random import Random
+from typing import Any
 
 import numpy as np
 
+from oracle.small import small_problem
+from partita.models.problem import Problem
 from partita.solver.arrays import IntArray
 from partita.solver.configuration import Configuration
 from partita.solver.local_search import stages_of
 from partita.solver.plans import Judged, Plan, PlanPool
 from partita.solver.session import Session
 from partita.solver.tools import Counters
+
+TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
+"""The schedules of two stages on every rank."""
+
+
+def drawn_layer(random: Random) -> dict[str, int]:
+    """Draw the costs of a layer."""
+    backward, kept = random.randint(1, 9), random.randint(0, 9)
+    return {
+        "forward_s": random.randint(1, 9),
+        "backward_s": backward,
+        "weight_gradient_s": random.randint(0, backward),
+        "activation_bytes": kept,
+        "weight_gradient_bytes": random.randint(0, kept),
+        "weight_bytes": random.randint(0, 9),
+        "output_bytes": random.randint(0, 9) * 10**3,
+    }
+
+
+def chain_on_a_node(
+    random: Random, ranks: int, layers: Sequence[dict[str, int]], kinds: Sequence[str], **others: Any
+) -> Problem:
+    """Make a chain for twice as many stages as ranks, with a schedule, a memory and a fabric that are drawn."""
+    fabric = {"bandwidth_bytes_per_s": random.randint(1, 9) * 1e3, "latency_s": random.choice([0.0, 0.5])}
+    return small_problem(
+        {f"layer{index}": each for index, each in enumerate(layers)},
+        nodes=[{"name": "node0", "device": "gpu", "count": 2 * ranks, "fabric": fabric}],
+        memory=random.choice([10**9, random.randint(60, 300) + 20_000]),
+        schedule=random.choice(kinds),
+        num_stages=2 * ranks,
+        num_microbatches=2 * ranks * random.choice([1, 2]),
+        **others,
+    )
 
 
 def configuration_of(session: Session, plans: PlanPool) -> Configuration:

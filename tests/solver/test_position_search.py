@@ -8,7 +8,7 @@ from time import monotonic
 import numpy as np
 import pytest
 
-from oracle.interval_plans import configuration_of, interval_plans
+from oracle.interval_plans import TWO_EACH, chain_on_a_node, configuration_of, drawn_layer, interval_plans
 from oracle.small import session_of, small_problem
 from partita.models.problem import Problem
 from partita.solver import configuration as configurations
@@ -29,7 +29,6 @@ from partita.solver.repetition import Repetition
 from partita.solver.unsuited import Unsuited
 from strategies import first_drawn
 
-TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
 SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 300))]
 
 
@@ -37,34 +36,12 @@ def repeated_chain(random: Random, objective: str) -> Problem:
     """Draw a chain of blocks between one layer or two at either end, with four or six stages."""
     ranks = random.choice([2, 2, 3])
 
-    def layer() -> dict[str, int]:
-        backward, kept = random.randint(1, 9), random.randint(0, 9)
-        return {
-            "forward_s": random.randint(1, 9),
-            "backward_s": backward,
-            "weight_gradient_s": random.randint(0, backward),
-            "activation_bytes": kept,
-            "weight_gradient_bytes": random.randint(0, kept),
-            "weight_bytes": random.randint(0, 9),
-            "output_bytes": random.randint(0, 9) * 10**3,
-        }
-
-    block = [layer() for _ in range(random.choice([1, 1, 2, 3]))]
+    block = [drawn_layer(random) for _ in range(random.choice([1, 1, 2, 3]))]
     number = random.randint(max(5, -(-2 * ranks // len(block))), 12) // len(block)
-    ends = [[layer() for _ in range(random.randint(0, 2))] for _ in range(2)]
+    ends = [[drawn_layer(random) for _ in range(random.randint(0, 2))] for _ in range(2)]
     layers = [*ends[0], *block * max(number, 4), *ends[1]]
-    fabric = {"bandwidth_bytes_per_s": random.randint(1, 9) * 1e3, "latency_s": random.choice([0.0, 0.5])}
-    problem: Problem = small_problem(
-        {f"layer{index}": each for index, each in enumerate(layers)},
-        nodes=[{"name": "node0", "device": "gpu", "count": 2 * ranks, "fabric": fabric}],
-        memory=random.choice([10**9, random.randint(60, 300) + 20_000]),
-        limits={"iteration_time_s": random.choice([400.0, 600.0, 1000.0])} if objective == "peak_memory" else {},
-        objective=objective,
-        schedule=random.choice(TWO_EACH),
-        num_stages=2 * ranks,
-        num_microbatches=2 * ranks * random.choice([1, 2]),
-    )
-    return problem
+    limits = {"iteration_time_s": random.choice([400.0, 600.0, 1000.0])} if objective == "peak_memory" else {}
+    return chain_on_a_node(random, ranks, layers, TWO_EACH, limits=limits, objective=objective)
 
 
 Drawn = tuple[Random, PlanPool, Configuration, list[tuple[IntArray, Judged]]]

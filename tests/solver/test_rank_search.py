@@ -5,8 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from oracle.interval_plans import configuration_of, interval_plans
-from oracle.small import session_of, small_problem
+from oracle.interval_plans import TWO_EACH, chain_on_a_node, configuration_of, drawn_layer, interval_plans
+from oracle.small import session_of
 from partita.models.problem import Problem
 from partita.solver.arrays import IntArray
 from partita.solver.bounds import least_objective
@@ -21,7 +21,6 @@ from partita.solver.rank_search import RankSearch
 from partita.solver.sweeping import sweep
 from strategies import first_drawn
 
-TWO_EACH = ("interleaved_1f1b", "interleaved_zb", "looped_bfs", "zb_v", "dualpipe_v")
 ONE_EACH = ("1f1b", "gpipe", "zb_h1", "zb_h2")
 BOTH = pytest.mark.parametrize("kinds", [TWO_EACH, ONE_EACH], ids=["two", "one"])
 
@@ -29,28 +28,8 @@ BOTH = pytest.mark.parametrize("kinds", [TWO_EACH, ONE_EACH], ids=["two", "one"]
 def random_chain(random: Random, kinds: tuple[str, ...] = TWO_EACH) -> Problem:
     """Draw a chain on one node, with four or six stages."""
     ranks = random.choice([2, 3])
-    layers = {}
-    for index in range(random.randint(2 * ranks, 9)):
-        backward, kept = random.randint(1, 9), random.randint(0, 9)
-        layers[f"layer{index}"] = {
-            "forward_s": random.randint(1, 9),
-            "backward_s": backward,
-            "weight_gradient_s": random.randint(0, backward),
-            "activation_bytes": kept,
-            "weight_gradient_bytes": random.randint(0, kept),
-            "weight_bytes": random.randint(0, 9),
-            "output_bytes": random.randint(0, 9) * 10**3,
-        }
-    fabric = {"bandwidth_bytes_per_s": random.randint(1, 9) * 1e3, "latency_s": random.choice([0.0, 0.5])}
-    problem: Problem = small_problem(
-        layers,
-        nodes=[{"name": "node0", "device": "gpu", "count": 2 * ranks, "fabric": fabric}],
-        memory=random.choice([10**9, random.randint(60, 300) + 20_000]),
-        schedule=random.choice(kinds),
-        num_stages=2 * ranks,
-        num_microbatches=2 * ranks * random.choice([1, 2]),
-    )
-    return problem
+    layers = [drawn_layer(random) for _ in range(random.randint(2 * ranks, 9))]
+    return chain_on_a_node(random, ranks, layers, kinds)
 
 
 Drawn = tuple[Random, PlanPool, Configuration, list[tuple[IntArray, Judged]]]
